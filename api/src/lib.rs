@@ -1,0 +1,1 @@
+//! Shoal's Kubernetes API types.

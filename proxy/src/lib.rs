@@ -1,0 +1,3 @@
+//! The sidecar between a controller and its API servers.
+
+pub mod filter;

@@ -1,0 +1,1 @@
+//! Reads API server audit logs and says whether a ring kept its promises.

@@ -1,0 +1,1 @@
+//! The harness: real control planes, proxies and controllers as child processes.
