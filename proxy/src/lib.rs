@@ -1,3 +1,4 @@
 //! The sidecar between a controller and its API servers.
 
 pub mod filter;
+pub mod request;
