@@ -78,9 +78,9 @@ impl Query {
 
     /// Replaces each pair of `key` by what `replace` makes of the key's spelling, or drops it.
     fn edit(&mut self, key: &str, mut replace: impl FnMut(&str) -> Option<String>) {
-        let pairs = self.raw.split('&').filter_map(|pair| match Pair::visible(pair) {
-            Some(seen) if seen.key == key.as_bytes() => replace(spelled_key(pair)).map(Cow::Owned),
-            _ => Some(Cow::Borrowed(pair)),
+        let pairs = self.raw.split('&').filter_map(|pair| match value_of(pair, key) {
+            Some(_) => replace(spelled_key(pair)).map(Cow::Owned),
+            None => Some(Cow::Borrowed(pair)),
         });
         self.raw = pairs.collect::<Vec<_>>().join("&");
     }
@@ -90,8 +90,7 @@ impl Query {
 ///
 /// An error if that value is not UTF-8.
 pub fn first<'q>(raw: &'q str, key: &str) -> Result<Option<Cow<'q, str>>, RequestError> {
-    let mut pairs = raw.split('&').filter_map(Pair::visible);
-    pairs.find(|pair| pair.key == key.as_bytes()).map(|pair| utf8(pair.value)).transpose()
+    raw.split('&').find_map(|pair| value_of(pair, key)).map(utf8).transpose()
 }
 
 /// Refuses a query of which Go would ignore a part: one server's noise is another server's parameter.
@@ -126,23 +125,13 @@ pub(super) fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, RequestError> {
     .ok_or(RequestError::NotUtf8)
 }
 
-/// One decoded `key=value`.
-struct Pair<'q> {
-    key: Cow<'q, [u8]>,
-    value: Cow<'q, [u8]>,
-}
-
-// === impl Pair ===
-
-impl<'q> Pair<'q> {
-    /// The pair as Go sees it; `None` if Go skips it.
-    fn visible(pair: &'q str) -> Option<Self> {
-        if pair.is_empty() || pair.contains(';') {
-            return None;
-        }
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Some(Self { key: decode(key)?, value: decode(value)? })
-    }
+/// The decoded value if the pair is one of `key`; `None` also if Go skips the pair.
+fn value_of<'q>(pair: &'q str, key: &str) -> Option<Cow<'q, [u8]>> {
+    let (spelled, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let is_plain = !spelled.bytes().any(|byte| matches!(byte, b'%' | b'+'));
+    let is_key = if is_plain { spelled == key } else { decode(spelled)? == key.as_bytes() };
+    let is_skipped = pair.is_empty() || pair.contains(';');
+    if is_key && !is_skipped { decode(value) } else { None }
 }
 
 fn spelled_key(pair: &str) -> &str {
