@@ -173,6 +173,27 @@ impl Target {
     pub fn is_proxied(&self) -> bool {
         self.subresource == "proxy"
     }
+
+    /// Fills what depends on the query, and tells list, watch and deletecollection from get and delete.
+    fn read_query(&mut self, verb: Verb, old_form: bool, raw: &str) -> Result<Verb, RequestError> {
+        if !self.is_proxied() {
+            query::check(raw)?;
+        }
+        let verb = match verb {
+            Verb::Get if self.name.is_empty() => {
+                let verb = if is_watch(raw)? { Verb::Watch } else { Verb::List };
+                self.name = name_in_selector(raw)?;
+                verb
+            }
+            Verb::Delete if self.name.is_empty() => Verb::DeleteCollection,
+            verb => verb,
+        };
+        if verb.takes_selectors() && !old_form {
+            self.field_selector = selector_of(raw, "fieldSelector")?;
+            self.label_selector = selector_of(raw, "labelSelector")?;
+        }
+        Ok(verb)
+    }
 }
 
 /// A path of the API with prefix, group and version taken off.
@@ -240,29 +261,6 @@ impl<'p> Grouped<'p> {
             version: self.version.to_owned(),
             resource: resource.to_owned(),
         }
-    }
-}
-
-impl Target {
-    /// Fills what depends on the query, and tells list, watch and deletecollection from get and delete.
-    fn read_query(&mut self, verb: Verb, old_form: bool, raw: &str) -> Result<Verb, RequestError> {
-        if !self.is_proxied() {
-            query::check(raw)?;
-        }
-        let verb = match verb {
-            Verb::Get if self.name.is_empty() => {
-                let verb = if is_watch(raw)? { Verb::Watch } else { Verb::List };
-                self.name = name_in_selector(raw)?;
-                verb
-            }
-            Verb::Delete if self.name.is_empty() => Verb::DeleteCollection,
-            verb => verb,
-        };
-        if verb.takes_selectors() && !old_form {
-            self.field_selector = selector_of(raw, "fieldSelector")?;
-            self.label_selector = selector_of(raw, "labelSelector")?;
-        }
-        Ok(verb)
     }
 }
 
