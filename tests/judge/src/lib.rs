@@ -1,1 +1,18 @@
-//! Reads API server audit logs and says whether a ring kept its promises.
+//! Reads API server audit logs and says whether a ring of sharded controllers kept its promises.
+//!
+//! The judge is the witness that owes the product nothing: it parses the ring's YAML and computes slots by code of
+//! its own, and no crate of the product is in its dependency tree.
+//!
+//! ```text
+//! audit log ─▶ event ─▶ object ─▶ ring ─────────▶ judge ─▶ report
+//!  (a line)             (its key)  (who may write?)  ▲  ▲
+//!                       agent (suffix) ──────────────┘  │
+//!                       slot, map (who owned it?), late, asked
+//! ```
+//!
+//! A write of a ring's writer is clean, foreign, late or unasked; the first that applies is its verdict. What makes
+//! a log no evidence (a cut line, no line, no ring write) counts against the run like a bad write.
+
+mod slot;
+
+pub use slot::{SLOTS, slot_of};
