@@ -13,6 +13,10 @@
 //! A write of a ring's writer is clean, foreign, late or unasked; the first that applies is its verdict. What makes
 //! a log no evidence (a cut line, no line, no ring write) counts against the run like a bad write.
 
+mod agent;
+mod event;
 mod slot;
 
+pub use agent::{Claim, Flaw, Mark, read_mark};
+pub use event::{CutLine, Event, ObjectRef, ResponseStatus, Stage, User, read_events};
 pub use slot::{SLOTS, slot_of};
