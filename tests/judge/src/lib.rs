@@ -15,8 +15,16 @@
 
 mod agent;
 mod event;
+mod input;
+mod map;
+mod object;
+mod ring;
 mod slot;
 
 pub use agent::{Claim, Flaw, Mark, read_mark};
 pub use event::{CutLine, Event, ObjectRef, ResponseStatus, Stage, User, read_events};
+pub use input::InputError;
+pub use map::{Owners, Standing};
+pub use object::Object;
+pub use ring::{FenceMode, Ring, Writers};
 pub use slot::{SLOTS, slot_of};

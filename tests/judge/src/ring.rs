@@ -1,0 +1,232 @@
+//! The ring under judgement: of its `ShardedController` the fields that decide who may write what
+//! (DESIGN.md, "Exact formats", Rules, Lane and Election). Unknown fields are passed over.
+
+use serde::Deserialize;
+
+use crate::{input::InputError, object::Object};
+
+/// A ring, as its `ShardedController` describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ring {
+    /// Name of the `ShardedController`; its shards are `<name>-<ordinal>`.
+    pub name: String,
+    /// Namespace of the `ShardedController`.
+    pub namespace: String,
+    spec: Spec,
+}
+
+/// What makes a late write fail at the API server, and so where one must not be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum FenceMode {
+    /// Holds per object.
+    #[default]
+    Preconditions,
+    /// Holds per slot, creates included.
+    Credential,
+}
+
+/// Who may write an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers<'a> {
+    /// The owner of the slot of this key; absent when the log does not show it.
+    Owner(Option<&'a str>),
+    /// Every shard: the kind is unsharded.
+    AnyUnsharded,
+    /// Every shard: the object is in the lane.
+    AnyLane,
+    /// The one shard whose lock or identity it is; counted with the lane.
+    Shard(&'a str),
+    /// No shard: the lock under its original name, which the coordinator holds.
+    Nobody,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    shards: u32,
+    #[serde(default)]
+    resources: Vec<Rule>,
+    #[serde(default)]
+    leader_election: LeaderElection,
+    #[serde(default)]
+    fence: Fence,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Rule {
+    groups: Vec<String>,
+    resources: Vec<String>,
+    namespaces: Option<Vec<String>>,
+    scope: Scope,
+    mode: Mode,
+    #[serde(default)]
+    key: Key,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+enum Scope {
+    Namespaced,
+    Cluster,
+    #[serde(rename = "*")]
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+enum Mode {
+    Sharded,
+    SharedRead,
+    Unsharded,
+}
+
+/// The key modes that the judge can compute; a ring with another one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Key {
+    #[default]
+    Namespace,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+struct LeaderElection {
+    locks: Vec<Lock>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Lock {
+    resource: LockResource,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum LockResource {
+    Leases,
+    Configmaps,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+struct Fence {
+    mode: FenceMode,
+}
+
+// === impl Ring ===
+
+impl Ring {
+    /// The one `ShardedController` of a YAML file; documents of other kinds may stand beside it.
+    pub fn parse(yaml: &str) -> Result<Self, InputError> {
+        let mut found = crate::input::documents(yaml, "ShardedController")?;
+        let (Some(document), true) = (found.pop(), found.is_empty()) else {
+            return Err(InputError::NotOneRing);
+        };
+        let spec = document.spec("ShardedController")?;
+        Ok(Self { name: document.metadata.name, namespace: document.metadata.namespace, spec })
+    }
+
+    /// Whether the shard is one of `<ring>-0` to `<ring>-<shards - 1>`.
+    pub fn has_shard(&self, shard: &str) -> bool {
+        self.ordinal(shard).is_some_and(|ordinal| ordinal < self.spec.shards)
+    }
+
+    /// Where late writes are looked for.
+    pub fn fence(&self) -> FenceMode {
+        self.spec.fence.mode
+    }
+
+    /// Who may write the object. Locks and lane come before the rules, of which the first that matches decides;
+    /// an object that none matches is read by all and written by the owner of its key.
+    pub fn writers<'a>(&self, object: &'a Object) -> Writers<'a> {
+        if let Some(writers) = self.lock_writers(object) {
+            return writers;
+        }
+        if self.in_lane(object) {
+            return Writers::AnyLane;
+        }
+        let rule = self.spec.resources.iter().find(|rule| rule.matches(object));
+        match rule.map_or((Mode::SharedRead, Key::default()), |rule| (rule.mode, rule.key)) {
+            (Mode::Unsharded, _) => Writers::AnyUnsharded,
+            (Mode::Sharded | Mode::SharedRead, Key::Namespace) => Writers::Owner(object.key()),
+        }
+    }
+
+    fn lock_writers<'a>(&self, object: &'a Object) -> Option<Writers<'a>> {
+        let name = object.name.as_deref()?;
+        let locks = self.spec.leader_election.locks.iter().filter(|lock| lock.is_beside(object));
+        for lock in locks {
+            if name == lock.name {
+                return Some(Writers::Nobody);
+            }
+            if let Some(shard) = self.shard_after(&format!("{}-", lock.name), name) {
+                return Some(Writers::Shard(shard));
+            }
+        }
+        let identity = is_lease(object) && object.namespace.as_ref() == Some(&self.namespace);
+        identity.then(|| self.shard_after("shoal-", name).map(Writers::Shard)).flatten()
+    }
+
+    fn shard_after<'a>(&self, prefix: &str, name: &'a str) -> Option<&'a str> {
+        // The ring may have had more shards than it has now, so the form of the name decides.
+        name.strip_prefix(prefix).filter(|shard| self.ordinal(shard).is_some())
+    }
+
+    /// The n of `<ring>-<n>`.
+    fn ordinal(&self, shard: &str) -> Option<u32> {
+        let text = shard.strip_prefix(self.name.as_str())?.strip_prefix('-')?;
+        text.parse().ok().filter(|ordinal: &u32| ordinal.to_string() == text)
+    }
+
+    fn in_lane(&self, object: &Object) -> bool {
+        match (object.group.as_str(), object.resource.as_str()) {
+            ("" | "events.k8s.io", "events") | ("authentication.k8s.io", "tokenreviews") => true,
+            ("", "serviceaccounts") => object.namespace.as_ref() == Some(&self.namespace),
+            ("authorization.k8s.io", resource) => resource.ends_with("accessreviews"),
+            _ => false,
+        }
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    fn matches(&self, object: &Object) -> bool {
+        let in_scope = match self.scope {
+            Scope::Namespaced => object.namespace.is_some(),
+            Scope::Cluster => object.namespace.is_none(),
+            Scope::Any => true,
+        };
+        let in_namespaces = self
+            .namespaces
+            .as_ref()
+            .is_none_or(|all| object.namespace.as_ref().is_some_and(|namespace| all.contains(namespace)));
+        in_scope
+            && in_namespaces
+            && lists(&self.groups, &object.group)
+            && lists(&self.resources, &object.resource)
+    }
+}
+
+fn lists(all: &[String], one: &str) -> bool {
+    all.iter().any(|it| it == "*" || it == one)
+}
+
+// === impl Lock ===
+
+impl Lock {
+    /// Whether the object is of the lock's kind and in its namespace.
+    fn is_beside(&self, object: &Object) -> bool {
+        let same_kind = match self.resource {
+            LockResource::Leases => is_lease(object),
+            LockResource::Configmaps => object.group.is_empty() && object.resource == "configmaps",
+        };
+        same_kind && object.namespace.as_ref() == Some(&self.namespace)
+    }
+}
+
+fn is_lease(object: &Object) -> bool {
+    object.group == "coordination.k8s.io" && object.resource == "leases"
+}
+
+#[cfg(test)]
+mod tests;
