@@ -14,17 +14,26 @@
 //! a log no evidence (a cut line, no line, no ring write) counts against the run like a bad write.
 
 mod agent;
+mod asked;
 mod event;
+mod finding;
 mod input;
+mod judge;
+mod late;
 mod map;
 mod object;
+mod report;
 mod ring;
 mod slot;
 
 pub use agent::{Claim, Flaw, Mark, read_mark};
+pub use asked::Asked;
 pub use event::{CutLine, Event, ObjectRef, ResponseStatus, Stage, User, read_events};
+pub use finding::{Finding, Reason, Verdict};
 pub use input::InputError;
+pub use judge::{Case, Judge};
 pub use map::{Owners, Standing};
 pub use object::Object;
+pub use report::{MAX_FINDINGS, Report, ShardWrites};
 pub use ring::{FenceMode, Ring, Writers};
 pub use slot::{SLOTS, slot_of};

@@ -1,0 +1,188 @@
+//! What the forged logs do not show: the other forms of a reason, and what must stay clean.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const RING: &str = include_str!("../../tests/fixtures/ring.yaml");
+const MAP_2: &str = include_str!("../../tests/fixtures/map-2.yaml");
+const WRITER: &str = "system:serviceaccount:kube-system:job-controller";
+
+fn judge_with(ring: &str, asked: Option<&str>) -> Judge {
+    let ring = Ring::parse(ring).unwrap();
+    let mut owners = Owners::default();
+    owners.add(&ring, RING).unwrap();
+    owners.add(&ring, MAP_2).unwrap();
+    let asked = asked.map(|text| Asked::parse(text).unwrap());
+    Judge::new(Case { ring, owners, writers: vec!["system:serviceaccount:kube-system:*".to_owned()], asked })
+}
+
+/// An update of pod demo-5/web-1 (slot 20 of cluster hub), with fields replaced.
+fn event(mark: &str, fields: &Value) -> Event {
+    let mut event = json!({
+        "level": "Request", "auditID": "a", "stage": "ResponseComplete", "requestURI": "/x", "verb": "update",
+        "user": {"username": WRITER}, "userAgent": format!("kcm/v1 {mark}"), "responseStatus": {"code": 200},
+        "objectRef": {"resource": "pods", "namespace": "demo-5", "name": "web-1"},
+    });
+    for (name, value) in fields.as_object().unwrap() {
+        event[name] = value.clone();
+    }
+    serde_json::from_value(event).unwrap()
+}
+
+fn reasons(mut judge: Judge, events: &[Event]) -> Vec<Reason> {
+    for (line, event) in (1..).zip(events) {
+        judge.step("hub", line, event);
+    }
+    judge.report.findings.iter().map(|finding| finding.reason).collect()
+}
+
+fn one(mark: &str, fields: &Value) -> Vec<Reason> {
+    reasons(judge_with(RING, None), &[event(mark, fields)])
+}
+
+#[test]
+fn a_suffix_that_the_ring_s_proxy_did_not_make() {
+    let own = "shoal/kcm/kcm-0@1 :20.1";
+    assert_eq!(one(own, &json!({})), []);
+    assert_eq!(one("shoal/other/other-0@1 :20.1", &json!({})), [Reason::ClientMadeSuffix]);
+    let stranger = json!({"username": "alice"});
+    assert_eq!(one(own, &json!({"user": stranger})), [Reason::ClientMadeSuffix]);
+    assert_eq!(one(own, &json!({"user": stranger, "verb": "get"})), []);
+    assert_eq!(one(own, &json!({"user": stranger, "responseStatus": {"code": 403}})), []);
+    assert_eq!(one("shoal/other/other-0@1 :20.1", &json!({"user": stranger})), [], "another ring's business");
+}
+
+#[test]
+fn a_writer_is_one_by_either_name() {
+    let alice = json!({"username": "alice"});
+    let writer = json!({"username": WRITER});
+    assert_eq!(one("", &json!({"user": alice})), []);
+    assert_eq!(one("", &json!({"user": alice, "impersonatedUser": writer})), [Reason::NoSuffix]);
+    assert_eq!(one("", &json!({"user": writer, "impersonatedUser": alice})), [Reason::NoSuffix]);
+}
+
+#[test]
+fn a_claim_is_there_where_a_slot_is_asked_for_and_only_there() {
+    assert_eq!(one("shoal/kcm/kcm-0@1", &json!({})), [Reason::MalformedSuffix]);
+    let event = json!({"objectRef": {"resource": "events", "namespace": "demo-5", "name": "web.1"}});
+    assert_eq!(one("shoal/kcm/kcm-0@1", &event), []);
+    assert_eq!(one("shoal/kcm/kcm-0@1 :20.1", &event), [Reason::MalformedSuffix]);
+    assert_eq!(one("", &event), [Reason::NoSuffix], "the lane has to pass the proxy too");
+    let lease = json!({"objectRef": {"apiGroup": "coordination.k8s.io", "resource": "leases",
+        "namespace": "kube-node-lease", "name": "n"}});
+    assert_eq!(one("shoal/kcm/kcm-0@1", &lease), []);
+    assert_eq!(one("shoal/kcm/kcm-0@1 :187.1", &lease), [Reason::MalformedSuffix]);
+}
+
+#[test]
+fn only_writes_that_may_have_happened_are_judged() {
+    assert_eq!(one("", &json!({"responseStatus": {"code": 409}})), []);
+    assert_eq!(one("", &json!({"stage": "ResponseStarted"})), []);
+    assert_eq!(one("", &json!({"verb": "watch"})), []);
+    assert_eq!(one("", &json!({"requestURI": "/x?dryRun=All"})), []);
+    assert_eq!(one("", &json!({"stage": "Panic", "responseStatus": {"code": 500}})), [Reason::NoSuffix]);
+}
+
+#[test]
+fn a_cluster_scoped_create_takes_its_name_from_the_body() {
+    let create =
+        |body: Value| json!({"verb": "create", "objectRef": {"resource": "nodes"}, "requestObject": body});
+    let named = create(json!({"metadata": {"name": "node-0.example.internal"}}));
+    assert_eq!(one("shoal/kcm/kcm-1@1 :101.1", &named), []);
+    let generated = create(json!({"metadata": {"generateName": "node-"}}));
+    assert_eq!(one("shoal/kcm/kcm-1@1 :101.1", &generated), [Reason::Unjudgeable]);
+}
+
+#[test]
+fn subresources_and_collections_follow_their_object() {
+    let reference = |it: Value| json!({"verb": "deletecollection", "objectRef": it});
+    let pods = reference(json!({"resource": "pods", "namespace": "demo-5"}));
+    assert_eq!(one("shoal/kcm/kcm-0@1 :20.1", &pods), []);
+    assert_eq!(
+        one("shoal/kcm/kcm-0@1 :20.1", &reference(json!({"resource": "nodes"}))),
+        [Reason::Unjudgeable]
+    );
+    let scale = json!({"resource": "deployments", "apiGroup": "apps", "namespace": "demo-5", "name": "web",
+        "subresource": "scale"});
+    assert_eq!(one("shoal/kcm/kcm-0@1 :20.1", &json!({"objectRef": scale})), []);
+}
+
+#[test]
+fn each_form_of_deletion_has_to_be_asked_for() {
+    let asked = r#"{"resource":"pods","namespace":"demo-5","namePrefix":"web-"}"#;
+    let find = |fields: Value| {
+        let deletion = event("shoal/kcm/kcm-0@1 :20.1", &fields);
+        reasons(judge_with(RING, Some(asked)), &[deletion])
+    };
+    let pod = |name: &str, subresource: &str| json!({"resource": "pods", "namespace": "demo-5", "name": name, "subresource": subresource});
+    assert_eq!(find(json!({"verb": "delete", "objectRef": pod("web-1", "")})), []);
+    assert_eq!(find(json!({"verb": "delete", "objectRef": pod("db-1", "")})), [Reason::Unasked]);
+    assert_eq!(find(json!({"verb": "create", "objectRef": pod("web-1", "eviction")})), []);
+    assert_eq!(find(json!({"verb": "create", "objectRef": pod("db-1", "eviction")})), [Reason::Unasked]);
+    assert_eq!(find(json!({"verb": "deletecollection", "objectRef": pod("", "")})), [Reason::Unasked]);
+    assert_eq!(find(json!({"verb": "update", "objectRef": pod("db-1", "")})), []);
+    assert_eq!(
+        one("shoal/kcm/kcm-0@1 :20.1", &json!({"verb": "delete"})),
+        [],
+        "without a list: by owner alone"
+    );
+}
+
+fn old(fields: &Value) -> Event {
+    event("shoal/kcm/kcm-0@1 :20.1", fields)
+}
+
+fn new(fields: &Value) -> Event {
+    event("shoal/kcm/kcm-1@1 :20.2", fields)
+}
+
+fn named(name: &str) -> Value {
+    json!({"objectRef": {"resource": "pods", "namespace": "demo-5", "name": name}})
+}
+
+#[test]
+fn under_preconditions_lateness_is_per_object() {
+    let late = |events: &[Event]| reasons(judge_with(RING, None), events);
+    assert_eq!(late(&[old(&named("a")), new(&named("a")), new(&named("a"))]), []);
+    assert_eq!(late(&[new(&named("a")), old(&named("a")), old(&named("a"))]), [Reason::Late, Reason::Late]);
+    assert_eq!(late(&[new(&named("a")), old(&named("b"))]), []);
+    let panicked = new(&json!({"stage": "Panic"}));
+    assert_eq!(late(&[panicked, old(&json!({}))]), [], "a handler that died may not have written");
+}
+
+#[test]
+fn under_preconditions_an_object_created_anew_is_another_one() {
+    let create = json!({"verb": "create", "responseStatus": {"code": 201}});
+    let events =
+        [new(&json!({"verb": "delete"})), old(&create), old(&json!({})), new(&json!({})), old(&json!({}))];
+    assert_eq!(
+        reasons(judge_with(RING, None), &events),
+        [Reason::Late],
+        "only after the new owner's own write"
+    );
+    let unnamed = json!({"verb": "create", "objectRef": {"resource": "pods", "namespace": "demo-5"}});
+    assert_eq!(reasons(judge_with(RING, None), &[new(&unnamed), old(&unnamed)]), []);
+}
+
+#[test]
+fn under_credentials_lateness_is_per_slot_creates_included() {
+    let ring = RING.replace("adoption: Recreate", "fence: {mode: Credential}");
+    let late = |events: &[Event]| reasons(judge_with(&ring, None), events);
+    let create = json!({"verb": "create", "responseStatus": {"code": 201}});
+    assert_eq!(late(&[new(&named("a")), old(&named("b"))]), [Reason::Late]);
+    assert_eq!(late(&[new(&named("a")), old(&create)]), [Reason::Late]);
+    assert_eq!(late(&[old(&named("a")), new(&named("b"))]), []);
+}
+
+#[test]
+fn findings_are_bounded_and_still_counted() {
+    let mut judge = judge_with(RING, None);
+    for line in 1..=250 {
+        judge.step("hub", line, &event("", &json!({})));
+    }
+    let report = judge.finish();
+    assert_eq!(report.count(Reason::NoSuffix), 250);
+    assert_eq!(report.findings.len(), crate::report::MAX_FINDINGS);
+    assert!(report.to_string().contains("and 150 more"), "{report}");
+}
