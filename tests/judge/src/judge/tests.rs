@@ -129,6 +129,14 @@ fn each_form_of_deletion_has_to_be_asked_for() {
     );
 }
 
+#[test]
+fn a_namespace_is_not_in_itself() {
+    let own = json!({"resource": "namespaces", "namespace": "demo-5", "name": "demo-5"});
+    let deletion = event("shoal/kcm/kcm-0@1 :20.1", &json!({"verb": "delete", "objectRef": own}));
+    let asked = r#"{"resource":"namespaces","namePrefix":"demo-"}"#;
+    assert_eq!(reasons(judge_with(RING, Some(asked)), &[deletion]), []);
+}
+
 fn old(fields: &Value) -> Event {
     event("shoal/kcm/kcm-0@1 :20.1", fields)
 }
