@@ -59,10 +59,11 @@ version() {
 
 build() {
     local name=$1 module=$2 package=$3 into=$4 started=$SECONDS
-    printf '%-26s building' "$name"
+    # On a terminal the line is completed in place.
+    [ ! -t 1 ] || printf '%-26s building\r' "$name"
     (cd "$here/$module" && go build -trimpath -ldflags "$(ldflags "$module" "$(version "$module")")" -o "$into/$name" "$package") ||
         { echo "control-plane: $name does not build; the lines above are Go's own" >&2; return 1; }
-    printf '\r%-26s %4d s %5d MB\n' "$name" $((SECONDS - started)) $(($(stat -c %s "$into/$name") / 1000000))
+    printf '%-26s %4d s %5d MB\n' "$name" $((SECONDS - started)) $(($(stat -c %s "$into/$name") / 1000000))
 }
 
 # kwok's stock stages, which a config of our own would otherwise replace.
