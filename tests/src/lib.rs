@@ -1,1 +1,22 @@
-//! The harness: real control planes, proxies and controllers as child processes.
+//! The harness: real control planes, proxies and controllers as child processes on loopback.
+//!
+//! ```text
+//! test ── RunDir ──────── target/test-logs/<test>/, kept when the test fails
+//!   └──── Cluster ─┬───── ControlPlane ─── etcd, kube-apiserver
+//!                  ├───── ControllerManager (the singletons), scheduler
+//!                  └───── kwok, which plays the nodes
+//! ```
+//! Each program is a [`process::Process`] under a supervisor of its own, so nothing is left running whatever
+//! happens to the test. `make control-plane` builds the programs.
+
+pub mod error;
+pub mod process;
+pub mod programs;
+pub mod run_dir;
+pub mod supervise;
+pub mod wait;
+
+pub use error::HarnessError;
+pub use process::Process;
+pub use run_dir::RunDir;
+pub use wait::wait_for;
