@@ -9,14 +9,23 @@
 //! Each program is a [`process::Process`] under a supervisor of its own, so nothing is left running whatever
 //! happens to the test. `make control-plane` builds the programs.
 
+pub mod control_plane;
 pub mod error;
+pub mod health;
+pub mod kubeconfig;
+pub mod kubectl;
+pub mod pki;
+pub mod ports;
 pub mod process;
 pub mod programs;
 pub mod run_dir;
 pub mod supervise;
+pub mod user;
 pub mod wait;
 
+pub use control_plane::{ControlPlane, Options};
 pub use error::HarnessError;
 pub use process::Process;
 pub use run_dir::RunDir;
+pub use user::User;
 pub use wait::wait_for;
