@@ -9,11 +9,14 @@
 //! Each program is a [`process::Process`] under a supervisor of its own, so nothing is left running whatever
 //! happens to the test. `make control-plane` builds the programs.
 
+pub mod cluster;
 pub mod control_plane;
+pub mod controllers;
 pub mod error;
 pub mod health;
 pub mod kubeconfig;
 pub mod kubectl;
+pub mod kwok;
 pub mod pki;
 pub mod ports;
 pub mod process;
@@ -23,6 +26,7 @@ pub mod supervise;
 pub mod user;
 pub mod wait;
 
+pub use cluster::Cluster;
 pub use control_plane::{ControlPlane, Options};
 pub use error::HarnessError;
 pub use process::Process;
