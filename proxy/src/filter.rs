@@ -1,4 +1,48 @@
 //! Shows a controller only the objects of its shard, while they stream by.
+//!
+//! ```text
+//! upstream body ─▶ body::Filtered ─▶ Scanner ─▶ json::{list,event} | proto::{list,event} ─▶ Out ─▶ client
+//!                                                       │ View     ▲ Verdict
+//!                                                       └─▶ Lens ──┘
+//! ```
+//!
+//! A scanner is pure: bytes go in by [`Scan::push`], bytes come out of [`Out`]. It knows no kind; it walks to
+//! `metadata` and copies everything else as it came. At most one undecided piece is held (an item, an event, a member of
+//! the root), so memory does not grow with the list. What cannot be read ends in a [`FilterError`], never in bytes that
+//! nobody looked at.
+
+pub mod body;
+mod held;
+mod json;
+pub mod object;
+mod out;
+mod proto;
+mod scanner;
+#[cfg(test)]
+mod testing;
+
+pub use self::out::{Counts, Out};
+pub use self::scanner::{Scanner, Shape, error_event};
+
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The largest item, event or member of a list's root that is held, in bytes. Clients refuse larger watch frames
+/// (apimachinery, `pkg/util/framer` and `serializer/streaming`), so nothing larger can be of use.
+pub const MAX_PIECE: usize = 16 << 20;
+
+/// The most kept bytes of a protobuf list that are gathered to give it exact lengths; above, dropped items become
+/// unknown fields and the rest streams.
+pub const EXACT_LIMIT: usize = 8 << 20;
+
+/// How the bodies of one request are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// `application/json`, also with `;stream=watch` and `as=PartialObjectMetadata(List)`.
+    Json,
+    /// `application/vnd.kubernetes.protobuf`, likewise.
+    Protobuf,
+}
 
 /// What the filter may see of an object. An absent field is the empty string, as in Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,4 +68,49 @@ pub enum Verdict<'a> {
 pub trait Lens {
     /// Decides on one object.
     fn verdict(&self, view: View<'_>) -> Verdict<'_>;
+}
+
+/// A body on its way: bytes in, bytes out. No call waits for anything.
+pub trait Scan {
+    /// Reads the next bytes of the body. What may pass is in `out` afterwards, also when an error ends the body:
+    /// whatever came before the error is whole.
+    fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError>;
+
+    /// The body has ended; an error if it ended too early.
+    fn finish(&mut self, out: &mut Out) -> Result<(), FilterError>;
+}
+
+/// Why a body cannot be filtered, or edited, any further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// The bytes are not what their content type and request say.
+    #[error(
+        "malformed body: expected {0}; it cannot be filtered and is not passed on; look at what the sender serves"
+    )]
+    Malformed(&'static str),
+    /// One piece is larger than a client would take.
+    #[error(
+        "one object or event is larger than {MAX_PIECE} bytes, the most a client reads; ask for it alone by GET"
+    )]
+    TooLarge,
+    /// The body ended in the middle.
+    #[error("the body ended early; what was sent is not the whole answer; ask again")]
+    Truncated,
+    /// A [`Verdict::Rename`] cannot be carried out.
+    #[error("cannot rename the object: {0}; the rule that asked for it does not fit this object")]
+    Rename(&'static str),
+}
+
+// === impl Lens ===
+
+impl<L: Lens + ?Sized> Lens for Arc<L> {
+    fn verdict(&self, view: View<'_>) -> Verdict<'_> {
+        (**self).verdict(view)
+    }
+}
+
+impl<L: Lens + ?Sized> Lens for &L {
+    fn verdict(&self, view: View<'_>) -> Verdict<'_> {
+        (**self).verdict(view)
+    }
 }

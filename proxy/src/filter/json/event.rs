@@ -1,0 +1,175 @@
+//! A JSON watch: a stream of `{"type":...,"object":{...}}`.
+//!
+//! An event passes the moment its closing brace is seen, with exactly one line feed behind it and none inside: client-go reads
+//! a stream of values, kube-rs reads lines. Bookmarks and errors pass unseen by the lens; an event of a type nobody
+//! knows is filtered like any other.
+
+use super::find::Finder;
+use super::lexer::{Lexer, Token};
+use super::text;
+use crate::filter::held::{Place, Span};
+use crate::filter::{FilterError, Lens, Out, Scan, Verdict};
+use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
+use std::mem;
+
+/// The scanner of one watch.
+#[derive(Debug)]
+pub(in crate::filter) struct JsonWatch<L> {
+    lens: L,
+    lexer: Lexer,
+    carry: BytesMut,
+    member: Member,
+    /// Whether the event is a bookmark or an error.
+    control: bool,
+    object: Option<Finder>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Other,
+    Type,
+    Object,
+}
+
+// === impl JsonWatch ===
+
+impl<L: Lens> JsonWatch<L> {
+    pub(in crate::filter) fn new(lens: L) -> Self {
+        Self {
+            lens,
+            lexer: Lexer::default(),
+            carry: BytesMut::new(),
+            member: Member::Other,
+            control: false,
+            object: None,
+        }
+    }
+
+    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        while let Some(token) = self.lexer.next(place)? {
+            match (self.lexer.depth(), token) {
+                (0, Token::Close) => self.decide(place)?,
+                (1, Token::Object) => self.begin(place),
+                (0, _) | (1, Token::Array) => return Err(NOT_EVENT),
+                (1, _) => self.event(token, place)?,
+                (2.., _) => self.inside(token, place)?,
+            }
+        }
+        if self.lexer.idle() {
+            place.mark();
+        }
+        place.check()
+    }
+
+    /// The event opens: what came before it was white space.
+    fn begin(&mut self, place: &mut Place<'_>) {
+        place.at -= 1;
+        place.mark();
+        place.at += 1;
+        self.member = Member::Other;
+        self.control = false;
+        self.object = None;
+    }
+
+    /// A key of the event, or a whole value in it.
+    fn event(&mut self, token: Token, place: &mut Place<'_>) -> Result<(), FilterError> {
+        match (token, self.member) {
+            (Token::Key(key), _) => self.member = Member::of(place.bytes(key))?,
+            (Token::Text(span), Member::Type) => {
+                let name = text::unescape(place.bytes(span))?;
+                self.control = name == "BOOKMARK" || name == "ERROR";
+            }
+            (Token::Close, Member::Object) | (_, Member::Other) => {}
+            _ => return Err(NOT_EVENT),
+        }
+        Ok(())
+    }
+
+    /// A token inside a member, or the one that opens it.
+    fn inside(&mut self, token: Token, place: &mut Place<'_>) -> Result<(), FilterError> {
+        let depth = self.lexer.depth() - 1;
+        match (self.member, token) {
+            (Member::Object, Token::Object) if depth == 1 => self.object = Some(Finder::default()),
+            (Member::Object, Token::Array) if depth == 1 => return Err(NOT_EVENT),
+            (Member::Object, _) => {
+                let object = self.object.as_mut().ok_or(NOT_EVENT)?;
+                object.token(token, depth, &mut self.lexer, place)?;
+            }
+            (Member::Other, _) => self.lexer.skip(),
+            (Member::Type, _) => return Err(NOT_EVENT),
+        }
+        Ok(())
+    }
+
+    /// An event is complete.
+    fn decide(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        place.check()?;
+        let found = self.object.take().ok_or(NOT_EVENT)?.found;
+        let span = Span { start: 0, end: place.offset() };
+        let verdict = if self.control { Verdict::Keep } else { found.ask(&self.lens, place)? };
+        if !self.control {
+            place.out.count(verdict != Verdict::Drop, span.end);
+        }
+        if verdict != Verdict::Drop {
+            unfold(place);
+            found.pass(verdict, span, place)?;
+            end_line(place);
+        }
+        place.mark();
+        self.lexer.restart();
+        Ok(())
+    }
+}
+
+impl<L: Lens> Scan for JsonWatch<L> {
+    fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError> {
+        out.open(&chunk);
+        let mut place = Place::new(mem::take(&mut self.carry), &chunk, out);
+        let result = self.read(&mut place).map(|()| place.turn());
+        out.seal();
+        self.carry = result?;
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Out) -> Result<(), FilterError> {
+        if self.lexer.idle() { Ok(()) } else { Err(FilterError::Truncated) }
+    }
+}
+
+const NOT_EVENT: FilterError = FilterError::Malformed("a watch event: an object with a type and an object");
+
+/// Takes line breaks out of the piece; JSON has them between tokens only, where a space does as well.
+fn unfold(place: &mut Place<'_>) {
+    if memchr2(b'\n', b'\r', place.piece()).is_some() {
+        for byte in place.own().iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
+    }
+}
+
+/// Passes the line feed behind an event: the sender's own if it is here, else one of ours.
+fn end_line(place: &mut Place<'_>) {
+    place.mark();
+    if place.rest().first() == Some(&b'\n') {
+        place.at += 1;
+        place.pass_all();
+    } else {
+        place.out.copy(b"\n");
+    }
+}
+
+// === impl Member ===
+
+impl Member {
+    fn of(key: &[u8]) -> Result<Self, FilterError> {
+        Ok(match &*text::unescape(key)? {
+            "type" => Self::Type,
+            "object" => Self::Object,
+            _ => Self::Other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Single objects: their names, and the change of one name.
+//!
+//! For bodies that are held whole anyway: requests (bounded by the caller), single answers, Status.
+
+mod json;
+mod patch;
+mod protobuf;
+
+pub use self::patch::{rename_apply, rename_json_patch};
+
+use super::{Encoding, FilterError};
+use bytes::Bytes;
+
+/// The names of one object; an absent one is empty.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct OwnedView {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.generateName`.
+    pub generate_name: String,
+}
+
+/// The names of the object in `bytes`: JSON, or protobuf with its `k8s\0` envelope.
+pub fn view(bytes: &Bytes, encoding: Encoding) -> Result<OwnedView, FilterError> {
+    match encoding {
+        Encoding::Json => json::view(bytes),
+        Encoding::Protobuf => protobuf::view(bytes),
+    }
+}
+
+/// The object with `metadata.name` changed to `to` if it is `from`; everything else stays byte for byte.
+///
+/// Of a `Status` it is `details.name` that changes, and the quoted name in `message`, so that a client never sees the name
+/// it did not use. Merge and strategic merge patches are objects of which `metadata` may be absent.
+pub fn rename(bytes: &Bytes, encoding: Encoding, from: &str, to: &str) -> Result<Bytes, FilterError> {
+    match encoding {
+        Encoding::Json => json::rename(bytes, from, to),
+        Encoding::Protobuf => protobuf::rename(bytes, from, to),
+    }
+}
+
+/// The text with the name in quotes replaced, as API servers write names in messages.
+fn requoted(message: &str, from: &str, to: &str) -> String {
+    message.replace(&format!("\"{from}\""), &format!("\"{to}\""))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::{OwnedView, rename, rename_apply, rename_json_patch, view};
+use crate::filter::{Encoding, FilterError};
+use bytes::Bytes;
+
+fn json(text: &str) -> Result<String, FilterError> {
+    let bytes = rename(&Bytes::copy_from_slice(text.as_bytes()), Encoding::Json, "lock", "lock-a-0")?;
+    Ok(String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[test]
+fn names_are_read() {
+    let text = r#"{"metadata":{"name":"x","namespace":"n\u0031","generateName":"g-"},"spec":{"metadata":{"name":"y"}}}"#;
+    let names = OwnedView { namespace: "n1".into(), name: "x".into(), generate_name: "g-".into() };
+    assert_eq!(view(&Bytes::from(text), Encoding::Json), Ok(names));
+    assert_eq!(view(&Bytes::from("{}"), Encoding::Json), Ok(OwnedView::default()));
+    for text in ["[]", "1 ", "", "{", r#"{"metadata":[]}"#, "{} {}"] {
+        assert!(view(&Bytes::from(text), Encoding::Json).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn only_metadata_name_changes() {
+    for (before, after) in [
+        (r#"{"metadata":{"name":"lock"}}"#, r#"{"metadata":{"name":"lock-a-0"}}"#),
+        (
+            r#"{ "name":"lock", "metadata" : {"name" :"l\u006fck", "x":"lock"} }"#,
+            r#"{ "name":"lock", "metadata" : {"name" :"lock-a-0", "x":"lock"} }"#,
+        ),
+        (r#"{"metadata":{"name":"other"}}"#, r#"{"metadata":{"name":"other"}}"#),
+        (r#"{"metadata":{"labels":{"name":"lock"}}}"#, r#"{"metadata":{"labels":{"name":"lock"}}}"#),
+        (
+            r#"{"spec":{"metadata":{"name":"lock"},"holderIdentity":"lock"}}"#,
+            r#"{"spec":{"metadata":{"name":"lock"},"holderIdentity":"lock"}}"#,
+        ),
+        (
+            r#"{"metadata":{"name":"x"},"metadata":{"name":"lock"}}"#,
+            r#"{"metadata":{"name":"x"},"metadata":{"name":"lock-a-0"}}"#,
+        ),
+        (r#"{"metadata":{"name":"lock"},"metadata":{}}"#, r#"{"metadata":{"name":"lock"},"metadata":{}}"#),
+        (r#"{"metadata":null}"#, r#"{"metadata":null}"#),
+        ("{}", "{}"),
+    ] {
+        assert_eq!(json(before).unwrap(), after);
+    }
+    assert!(json(r#"{"metadata":{"name":"lock"}"#).is_err());
+}
+
+#[test]
+fn a_status_names_the_object_the_client_asked_for() {
+    let before = r#"{"kind":"Status","metadata":{},"message":"leases \"lock\" not found, not \"locks\"","details":{"name":"lock","kind":"leases"},"code":404}"#;
+    let after = r#"{"kind":"Status","metadata":{},"message":"leases \"lock-a-0\" not found, not \"locks\"","details":{"name":"lock-a-0","kind":"leases"},"code":404}"#;
+    assert_eq!(json(before).unwrap(), after);
+    let bare = r#"{"kind":"Status","details":{"causes":[{"name":"lock"}]}}"#;
+    assert_eq!(json(bare).unwrap(), bare);
+}
+
+#[test]
+fn a_json_patch_names_the_object_in_three_places() {
+    let patch = |text: &str| {
+        rename_json_patch(&Bytes::copy_from_slice(text.as_bytes()), "lock", "l")
+            .map(|b| String::from_utf8(b.to_vec()).unwrap())
+    };
+    for (before, after) in [
+        (
+            r#"[{"op":"replace","path":"/metadata/name","value":"lock"}]"#,
+            r#"[{"op":"replace","path":"/metadata/name","value":"l"}]"#,
+        ),
+        (
+            r#"[ {"value":"lock","op":"test","path":"\/metadata/name"},{"op":"add","path":"/metadata","value":{"name":"lock"}}]"#,
+            r#"[ {"value":"l","op":"test","path":"\/metadata/name"},{"op":"add","path":"/metadata","value":{"name":"l"}}]"#,
+        ),
+        (
+            r#"[{"op":"replace","path":"","value":{"metadata":{"name":"lock"}}}]"#,
+            r#"[{"op":"replace","path":"","value":{"metadata":{"name":"l"}}}]"#,
+        ),
+        (
+            r#"[{"op":"replace","path":"/spec/name","value":"lock"},{"op":"copy","path":"/metadata/name","value":"lock"}]"#,
+            r#"[{"op":"replace","path":"/spec/name","value":"lock"},{"op":"copy","path":"/metadata/name","value":"lock"}]"#,
+        ),
+        ("[]", "[]"),
+    ] {
+        assert_eq!(patch(before).unwrap(), after);
+    }
+    for bad in ["{}", "[1]", "[[]]", "[{}", "null "] {
+        assert!(patch(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn apply_takes_yaml() {
+    let apply = |text: &'static str| rename_apply(&Bytes::from(text), "lock", "l");
+    let other = "metadata:\n  name: other # lock\n";
+    assert_eq!(apply(other).unwrap(), other);
+    assert_eq!(apply(r#"{"metadata":{"name":"lock"}}"#).unwrap(), r#"{"metadata":{"name":"l"}}"#);
+    let yaml = "apiVersion: v1\nmetadata:\n  name: lock\nspec:\n  n: 18446744073709551615\n  t: \"2024-01-01T00:00:00Z\"\n";
+    let value: serde_json::Value = serde_json::from_slice(&apply(yaml).unwrap()).unwrap();
+    assert_eq!(
+        value,
+        serde_json::json!({"apiVersion":"v1","metadata":{"name":"l"},"spec":{"n":u64::MAX,"t":"2024-01-01T00:00:00Z"}})
+    );
+    for bad in ["just text", "- a", "a: [", "\t"] {
+        assert!(apply(bad).is_err(), "{bad}");
+    }
+}
