@@ -16,6 +16,8 @@ mod held;
 mod json;
 pub mod object;
 mod out;
+#[cfg(test)]
+mod properties;
 mod proto;
 mod scanner;
 #[cfg(test)]

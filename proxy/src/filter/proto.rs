@@ -10,3 +10,6 @@ pub(super) mod wire;
 
 /// The four bytes before a `runtime.Unknown` (apimachinery, `runtime/serializer/protobuf`).
 pub(super) const MAGIC: &[u8] = b"k8s\0";
+
+#[cfg(test)]
+pub(super) mod reference;

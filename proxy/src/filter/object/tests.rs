@@ -102,3 +102,28 @@ fn apply_takes_yaml() {
         assert!(apply(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn protobuf_objects_and_statuses_are_read_and_renamed() {
+    use crate::filter::proto::reference::{Details, Status, object, packed};
+    let change = |bytes: Vec<u8>| {
+        rename(&Bytes::from(bytes), Encoding::Protobuf, "lock", "lock-a-0").map(|b| b.to_vec())
+    };
+    let lease = packed("Lease", &object("lock"));
+    let names = OwnedView { namespace: "ns".into(), name: "lock".into(), generate_name: String::new() };
+    assert_eq!(view(&Bytes::from(lease.clone()), Encoding::Protobuf), Ok(names));
+    assert_eq!(change(lease).unwrap(), packed("Lease", &object("lock-a-0")));
+    let other = packed("Lease", &object("other"));
+    assert_eq!(change(other.clone()).unwrap(), other);
+    let status = |name: &str| {
+        let details = Some(Details { name: name.into(), kind: "leases".into() });
+        let message = format!("leases \"{name}\" not found");
+        packed(
+            "Status",
+            &Status { outcome: "Failure".into(), message, reason: "NotFound".into(), details, code: 404 },
+        )
+    };
+    assert_eq!(change(status("lock")).unwrap(), status("lock-a-0"));
+    assert_eq!(change(status("other")).unwrap(), status("other"));
+    assert!(change(b"{}".to_vec()).is_err());
+}

@@ -155,3 +155,6 @@ pub(in crate::filter) fn error(text: &str) -> Bytes {
     let event = [field(TYPE, b"ERROR"), field(OBJECT, &field(EXTENSION_RAW, &envelope))].concat();
     Bytes::from(framed(&event))
 }
+
+#[cfg(test)]
+mod tests;

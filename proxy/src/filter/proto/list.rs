@@ -301,3 +301,6 @@ impl Gathered {
         out.append(self.tail.freeze());
     }
 }
+
+#[cfg(test)]
+mod tests;
