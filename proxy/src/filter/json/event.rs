@@ -163,11 +163,12 @@ fn end_line(place: &mut Place<'_>) {
 
 impl Member {
     fn of(key: &[u8]) -> Result<Self, FilterError> {
-        Ok(match &*text::unescape(key)? {
-            "type" => Self::Type,
-            "object" => Self::Object,
-            _ => Self::Other,
-        })
+        let known = |key: &[u8]| match key {
+            b"type" => Some(Self::Type),
+            b"object" => Some(Self::Object),
+            _ => None,
+        };
+        Ok(text::lookup(key, known)?.unwrap_or(Self::Other))
     }
 }
 

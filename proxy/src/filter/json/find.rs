@@ -122,13 +122,13 @@ impl Found {
 
 impl Member {
     fn of(depth: u32, key: &[u8]) -> Result<Self, FilterError> {
-        let key = text::unescape(key)?;
-        Ok(match (depth, &*key) {
-            (1, "metadata") => Self::Metadata,
-            (2, "name") => Self::Name,
-            (2, "namespace") => Self::Namespace,
-            (2, "generateName") => Self::GenerateName,
-            _ => Self::Other,
-        })
+        let known = |key: &[u8]| match (depth, key) {
+            (1, b"metadata") => Some(Self::Metadata),
+            (2, b"name") => Some(Self::Name),
+            (2, b"namespace") => Some(Self::Namespace),
+            (2, b"generateName") => Some(Self::GenerateName),
+            _ => None,
+        };
+        Ok(text::lookup(key, known)?.unwrap_or_default())
     }
 }

@@ -41,31 +41,39 @@ impl Skip {
 
     /// Reads on; the count of bytes up to and with the closing bracket, or `None` if it is not in `text`.
     pub(super) fn read(&mut self, text: &[u8]) -> Result<Option<usize>, FilterError> {
-        let (blocks, rest) = text.as_chunks::<BLOCK>();
-        for (index, block) in blocks.iter().enumerate() {
-            if let Some(end) = self.block(block, BLOCK)? {
+        let mut last = [0; BLOCK];
+        for (index, part) in text.chunks(BLOCK).enumerate() {
+            let block = part.try_into().unwrap_or_else(|_| {
+                last[..part.len()].copy_from_slice(part);
+                &last
+            });
+            if let Some(end) = self.block(block, part.len()) {
                 return Ok(Some(index * BLOCK + end));
             }
+            if self.depth > MAX_DEPTH {
+                return Err(FilterError::Malformed("at most 10000 levels of nesting"));
+            }
         }
-        if rest.is_empty() {
-            return Ok(None);
-        }
-        let mut last = [0; BLOCK];
-        last[..rest.len()].copy_from_slice(rest);
-        let end = self.block(&last, rest.len())?;
-        Ok(end.map(|end| blocks.len() * BLOCK + end))
+        Ok(None)
     }
 
-    /// Reads the first `len` bytes of a block; the others are zero.
-    fn block(&mut self, block: &[u8; BLOCK], len: usize) -> Result<Option<usize>, FilterError> {
+    /// Reads the first `len` bytes of a block, of which the others are zero; the end of the jump if it is there.
+    #[inline]
+    fn block(&mut self, block: &[u8; BLOCK], len: usize) -> Option<usize> {
         let masks = Masks::of(block);
         let escaped = self.escaped_by(masks.backslashes, len);
         let text = prefix_xor(masks.quotes & !escaped) ^ self.quoted;
         self.quoted = if text >> (BLOCK - 1) == 0 { 0 } else { u64::MAX };
-        self.level(masks.opens & !text, masks.closes & !text)
+        let (opens, closes) = (masks.opens & !text, masks.closes & !text);
+        if closes.count_ones() >= self.depth {
+            return self.end(opens, closes);
+        }
+        self.depth = self.depth + opens.count_ones() - closes.count_ones();
+        None
     }
 
     /// The bytes that follow a backslash which is not itself escaped.
+    #[inline]
     fn escaped_by(&mut self, backslashes: u64, len: usize) -> u64 {
         let mut escaped = self.escaped;
         self.escaped = 0;
@@ -79,19 +87,6 @@ impl Skip {
             rest &= (rest - 1) & !escaped;
         }
         escaped
-    }
-
-    /// Follows the brackets of a block; the count of bytes to the end of the jump if it is there.
-    fn level(&mut self, opens: u64, closes: u64) -> Result<Option<usize>, FilterError> {
-        if closes.count_ones() < self.depth {
-            self.depth = self.depth + opens.count_ones() - closes.count_ones();
-        } else if let Some(end) = self.end(opens, closes) {
-            return Ok(Some(end));
-        }
-        if self.depth > MAX_DEPTH {
-            return Err(FilterError::Malformed("at most 10000 levels of nesting"));
-        }
-        Ok(None)
     }
 
     /// Follows the closing brackets of a block one by one.
@@ -114,6 +109,7 @@ impl Skip {
 // === impl Masks ===
 
 impl Masks {
+    #[inline]
     fn of(block: &[u8; BLOCK]) -> Self {
         let mut masks = Self { quotes: 0, backslashes: 0, opens: 0, closes: 0 };
         for (index, lane) in block.as_chunks::<16>().0.iter().enumerate() {

@@ -23,6 +23,19 @@ pub(in crate::filter) fn unescape(raw: &[u8]) -> Result<Cow<'_, str>, FilterErro
     Ok(Cow::Owned(text))
 }
 
+/// Finds what a raw key stands for. A key that cannot be unescaped is an error: it could be any.
+#[inline]
+pub(in crate::filter) fn lookup<T>(
+    raw: &[u8],
+    known: impl Fn(&[u8]) -> Option<T>,
+) -> Result<Option<T>, FilterError> {
+    let found = known(raw);
+    if found.is_some() || memchr(b'\\', raw).is_none() {
+        return Ok(found);
+    }
+    Ok(known(unescape(raw)?.as_bytes()))
+}
+
 /// Writes a string with its quotes.
 pub(in crate::filter) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);

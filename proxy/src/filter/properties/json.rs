@@ -130,6 +130,7 @@ fn event() -> impl Strategy<Value = String> {
 
 type Raw = Box<RawValue>;
 type Members = BTreeMap<String, Raw>;
+type Named = Vec<(String, String)>;
 
 /// The namespace and name of an object, as a map has them.
 fn names(object: &str) -> (String, String) {
@@ -144,7 +145,7 @@ fn kept(seed: u64, object: &str) -> bool {
 }
 
 /// What a list must be afterwards: its members as text, its items and its metadata taken apart.
-fn reference(text: &str, seed: u64) -> (Vec<String>, Vec<(String, String)>, Vec<(String, String)>) {
+fn reference(text: &str, seed: u64) -> (Vec<String>, Named, Named) {
     let mut root: Members = serde_json::from_str(text).unwrap();
     let items: Option<Vec<Raw>> = serde_json::from_str(root.remove("items").unwrap().get()).unwrap();
     let items = items
@@ -188,7 +189,7 @@ proptest! {
         sizes in vec(1_usize..40, 1..6),
         seed: u64,
     ) {
-        let text: String = events.iter().map(|(event, space)| format!("{event}{space}")).collect();
+        let text: String = events.iter().flat_map(|(event, space)| [event.as_str(), space]).collect();
         let scan = Scanner::new(Encoding::Json, Shape::Watch, lens(seed));
         let (passed, end) = feed(scan, text.as_bytes(), &sizes);
         prop_assert!(end.is_ok(), "{end:?} {text}");
