@@ -1,0 +1,74 @@
+//! A verified TLS connection to an API server that speaks HTTP/2.
+
+use std::{io, sync::Arc, time::Duration};
+
+use http::uri::Authority;
+use hyper_util::rt::TokioIo;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName},
+};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// Where to connect, and whom to expect there.
+pub(super) struct Target {
+    /// Host and port of the server.
+    pub(super) authority: Authority,
+    /// The name that its certificate must carry.
+    pub(super) server_name: ServerName<'static>,
+    /// Trusts only the configured authorities.
+    pub(super) connector: TlsConnector,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// No TCP or no TLS.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The server does not speak HTTP/2.
+    #[error("the server did not agree to HTTP/2 (ALPN h2)")]
+    NoHttp2,
+    /// The HTTP/2 preface failed.
+    #[error("HTTP/2: {0}")]
+    Http2(hyper::Error),
+    /// Too slow.
+    #[error("no connection within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The server closed the connection at once.
+    #[error("the server closed the connection at once")]
+    Closed,
+}
+
+// === impl Target ===
+
+impl Target {
+    /// The default port of `https` is 443.
+    fn address(&self) -> (&str, u16) {
+        let host = self.authority.host().trim_start_matches('[').trim_end_matches(']');
+        (host, self.authority.port_u16().unwrap_or(443))
+    }
+
+    /// Connects and verifies the server.
+    pub(super) async fn connect(&self) -> Result<TokioIo<TlsStream<TcpStream>>, DialError> {
+        let tcp = TcpStream::connect(self.address()).await?;
+        tcp.set_nodelay(true)?;
+        let tls = self.connector.connect(self.server_name.clone(), tcp).await?;
+        match tls.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Ok(TokioIo::new(tls)),
+            _ => Err(DialError::NoHttp2),
+        }
+    }
+}
+
+/// A TLS client that trusts the given authorities and nobody else.
+pub(super) fn connector(authorities: Vec<CertificateDer<'static>>) -> Result<TlsConnector, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority)?;
+    }
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
