@@ -1,0 +1,99 @@
+//! Room 1: the listener. TLS, HTTP/1.1 and HTTP/2, limits, one task a connection.
+
+pub mod tls;
+
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+
+use http::{Request, Response};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use prometheus::IntGauge;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::body::Body;
+
+/// Longer is no controller's handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the head of a request may take on HTTP/1.1.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The size of a request's head; tokens and impersonation headers fit easily.
+const HEADER_BYTES: u32 = 64 << 10;
+/// Requests at once on one HTTP/2 connection. client-go has one connection for all of them.
+const STREAMS: u32 = 1000;
+/// How much of one response may wait for a slow reader.
+const SEND_BUFFER: usize = 128 << 10;
+/// A peer that is silent this long is asked whether it lives, as client-go asks its server.
+const PING_AFTER: Duration = Duration::from_secs(30);
+/// How long to wait when the process has no file handles left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What answers the requests of a connection.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request; a refusal is an answer too.
+    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// Accepts connections for as long as it is polled. An error of one connection ends that one only.
+pub async fn serve<H: Handler>(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    open: IntGauge,
+    handler: Arc<H>,
+) -> Infallible {
+    loop {
+        match listener.accept().await {
+            Ok((tcp, _)) => drop(tokio::spawn(connection(tcp, tls.clone(), open.clone(), handler.clone()))),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection<H: Handler>(tcp: TcpStream, tls: TlsAcceptor, open: IntGauge, handler: Arc<H>) {
+    open.inc();
+    if let Err(error) = speak(tcp, tls, handler).await {
+        tracing::debug!(error, "connection ended");
+    }
+    open.dec();
+}
+
+async fn speak<H: Handler>(
+    tcp: TcpStream,
+    tls: TlsAcceptor,
+    handler: Arc<H>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    tcp.set_nodelay(true)?;
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time");
+    let stream = timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await.map_err(late)??;
+    let service = service_fn(move |request| {
+        let handler = handler.clone();
+        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+    });
+    server().serve_connection(TokioIo::new(stream), service).await
+}
+
+fn server() -> auto::Builder<TokioExecutor> {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(HEADER_BYTES as usize);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEADER_BYTES)
+        .max_concurrent_streams(STREAMS)
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(PING_AFTER);
+    server
+}
