@@ -1,0 +1,14 @@
+//! What is never sharded, because each replica needs it to live: events, the controller's own
+//! service accounts and their tokens, and reviews. The ring's locks are the election room's.
+
+use super::Ring;
+
+/// Whether objects of a kind in a namespace are in the lane.
+pub fn holds(ring: &Ring, group: &str, resource: &str, namespace: &str) -> bool {
+    match (group, resource) {
+        ("" | "events.k8s.io", "events") | ("authentication.k8s.io", "tokenreviews") => true,
+        ("authorization.k8s.io", review) => review.ends_with("accessreviews"),
+        ("", "serviceaccounts") => namespace == ring.namespace,
+        _ => false,
+    }
+}
