@@ -1,0 +1,122 @@
+//! Every metric of the proxy, declared once. Label values come from fixed sets only.
+
+use prometheus::{
+    Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
+};
+
+/// The proxy's metrics and their registry.
+pub struct Metrics {
+    registry: Registry,
+    /// Requests answered, by verb and status code.
+    pub requests: IntCounterVec,
+    /// Writes that were forwarded, by verb.
+    pub writes: IntCounterVec,
+    /// Writes that ended at the proxy because another shard owns the object, by verb and reason.
+    pub refused_writes: IntCounterVec,
+    /// Objects of lists and watches that were shown to the controller.
+    pub shown_objects: IntCounter,
+    /// Objects of lists and watches that belong to other shards.
+    pub hidden_objects: IntCounter,
+    /// Filtered streams that had to be broken off, because what came was not what was asked for.
+    pub broken_streams: IntCounter,
+    /// Responses under way, by verb.
+    pub streams: IntGaugeVec,
+    /// Bytes of bodies, by direction: `received` from upstream, `sent` to the controller.
+    pub bytes: IntCounterVec,
+    /// Connections from the controller.
+    pub connections: IntGauge,
+    /// Connections to API servers, by cluster and lane.
+    pub upstream_connections: IntGaugeVec,
+    /// Slots that this shard owns.
+    pub owned_slots: IntGauge,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Declares every metric. Errors only if two had the same name.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        Ok(Self {
+            requests: counters(&registry, "requests_total", "Requests answered.", &["verb", "code"])?,
+            writes: counters(&registry, "writes_total", "Writes forwarded to the API server.", &["verb"])?,
+            refused_writes: counters(
+                &registry,
+                "refused_writes_total",
+                "Writes refused because this shard does not own the object.",
+                &["verb", "reason"],
+            )?,
+            shown_objects: counter(
+                &registry,
+                "shown_objects_total",
+                "Objects of filtered lists and watches shown.",
+            )?,
+            hidden_objects: counter(
+                &registry,
+                "hidden_objects_total",
+                "Objects of filtered lists and watches that belong to other shards.",
+            )?,
+            broken_streams: counter(
+                &registry,
+                "broken_streams_total",
+                "Filtered responses that were broken off.",
+            )?,
+            streams: gauges(&registry, "streams", "Responses under way.", &["verb"])?,
+            bytes: counters(&registry, "bytes_total", "Bytes of response bodies.", &["direction"])?,
+            connections: gauge(&registry, "connections", "Connections from the controller.")?,
+            upstream_connections: gauges(
+                &registry,
+                "upstream_connections",
+                "Connections to API servers.",
+                &["cluster", "lane"],
+            )?,
+            owned_slots: gauge(&registry, "owned_slots", "Slots that this shard owns.")?,
+            registry,
+        })
+    }
+
+    /// Everything in the Prometheus text format.
+    pub fn render(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+fn options(name: &str, help: &str) -> Opts {
+    Opts::new(name, help).namespace("shoal")
+}
+
+fn registered<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: C,
+) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    registered(registry, IntCounter::with_opts(options(name, help))?)
+}
+
+fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    by: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    registered(registry, IntCounterVec::new(options(name, help), by)?)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+    registered(registry, IntGauge::with_opts(options(name, help))?)
+}
+
+fn gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    by: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    registered(registry, IntGaugeVec::new(options(name, help), by)?)
+}

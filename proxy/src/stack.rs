@@ -1,0 +1,193 @@
+//! The way of a request, outer to inner; nothing else composes rooms.
+
+mod clusters;
+mod intake;
+mod reading;
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use self::{
+    clusters::{Cluster, Clusters},
+    intake::Onward,
+    reading::Reading,
+};
+use crate::{
+    body::{self, Body, Metered, Open},
+    election::{LockNames, Touch},
+    listen::Handler,
+    metrics::Metrics,
+    ownership::{self, Passage, Ring},
+    request::{KubeRequest, accept::StatusEncoding, path::Verb},
+    respond::Refusal,
+    upstream::{Lane, Upstream, user_agent::Claim},
+};
+
+/// Everything that a request needs on its way.
+pub struct Stack {
+    /// The ring as this shard sees it.
+    pub ring: Arc<Ring>,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
+    /// Where requests go.
+    pub clusters: Clusters,
+    identity: String,
+}
+
+// === impl Stack ===
+
+impl Stack {
+    /// The rooms of one shard.
+    pub fn new(
+        ring: Arc<Ring>,
+        hub: Arc<Upstream>,
+        members: Vec<Arc<Upstream>>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let identity = ring.identity();
+        Self { ring, metrics, clusters: Clusters::new(hub, members), identity }
+    }
+
+    async fn answer(&self, mut parts: Parts, body: Incoming) -> (&'static str, Response<Body>) {
+        let (cluster, request) = match self.read(&mut parts) {
+            Ok(read) => read,
+            Err(refusal) => return ("", refusal.into_response(encoding_of(&parts))),
+        };
+        let verb = verb_label(&request.info.verb);
+        // 9 respond: a refusal is a Status in the caller's encoding.
+        let walked = self.walk(cluster, &request, parts, body).await;
+        (verb, walked.unwrap_or_else(|refusal| refusal.into_response(request.status)))
+    }
+
+    fn read(&self, parts: &mut Parts) -> Result<(&Cluster, KubeRequest), Refusal> {
+        // 1 listen: the path tells the cluster.
+        let (cluster, rest) = self.clusters.route(&parts.uri)?;
+        if let Some(uri) = rest {
+            parts.uri = uri;
+        }
+        // 2 request: what cannot be read is refused.
+        let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers)
+            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string()))?;
+        Ok((cluster, request))
+    }
+
+    async fn walk(
+        &self,
+        cluster: &Cluster,
+        request: &KubeRequest,
+        parts: Parts,
+        body: Incoming,
+    ) -> Result<Response<Body>, Refusal> {
+        // 1 listen: what has no way through yet ends here; bodies get their limits.
+        let mut onward = Onward::new(request, parts, body)?;
+        // 6 election, before 5: a lock belongs to its shard, whatever slot its namespace is in.
+        let lock = self.rename_lock(request, &mut onward).await?;
+        // 5 ownership: the write gate.
+        let claim = match lock {
+            Some(_) => None,
+            None => self.pass_gate(cluster, request, &mut onward).await?,
+        };
+        // 8 filter: the server is asked only for what can be read on the way back.
+        let reading = Reading::of(&self.ring, &cluster.name, request, lock);
+        reading.ask(request, &mut onward.parts)?;
+        // Evidence: the audit log tells who sent this, and by what right.
+        onward.sign(&self.identity, claim);
+        // 7 upstream.
+        let lane = if request.info.verb == Verb::Watch { Lane::Watch } else { Lane::Call };
+        let sent = cluster.upstream.send(onward.parts, onward.body, lane).await;
+        let response = sent.map_err(|error| error.refusal(&cluster.name, &request.method))?;
+        if request.is_write() {
+            self.metrics.writes.with_label_values(&[verb_label(&request.info.verb)]).inc();
+        }
+        // 8 filter, 9 respond.
+        reading.apply(response, &self.metrics).await
+    }
+
+    async fn rename_lock(
+        &self,
+        request: &KubeRequest,
+        onward: &mut Onward,
+    ) -> Result<Option<&LockNames>, Refusal> {
+        let Some(target) = request.target() else { return Ok(None) };
+        let locks = &self.ring.locks;
+        let touch = match locks.touch(&request.info.verb, target, request.is_write())? {
+            Touch::Create => locks.create(target, &onward.object_name(request).await?)?,
+            touch => touch,
+        };
+        match touch {
+            Touch::Lock(lock) => {
+                onward.rename(request, lock).await?;
+                Ok(Some(lock))
+            }
+            Touch::Collection => {
+                onward.select(|name| locks.selected(&target.namespace, name).map(str::to_owned))?;
+                Ok(None)
+            }
+            Touch::Create | Touch::None => Ok(None),
+        }
+    }
+
+    async fn pass_gate(
+        &self,
+        cluster: &Cluster,
+        request: &KubeRequest,
+        onward: &mut Onward,
+    ) -> Result<Option<Claim>, Refusal> {
+        let passage = match ownership::check(&self.ring, &cluster.name, request) {
+            Ok(Passage::Unnamed) => {
+                let name = onward.object_name(request).await?;
+                ownership::check_named(&self.ring, &cluster.name, request, &name)
+            }
+            decided => decided,
+        };
+        match passage.inspect_err(|refusal| self.count_refused(request, refusal))? {
+            Passage::Claimed(claim) => Ok(Some(claim)),
+            Passage::Free | Passage::Unnamed => Ok(None),
+        }
+    }
+
+    fn count_refused(&self, request: &KubeRequest, refusal: &Refusal) {
+        let (verb, reason) =
+            (verb_label(&request.info.verb), refusal.cause.as_ref().map_or("", |cause| cause.reason));
+        self.metrics.refused_writes.with_label_values(&[verb, reason]).inc();
+        tracing::info!(path = request.info.path, verb, reason, message = refusal.message, "write refused");
+    }
+
+    fn metered(&self, verb: &str, response: Response<Body>) -> Response<Body> {
+        let (sent, streams) = (self.metrics.bytes.with_label_values(&["sent"]), &self.metrics.streams);
+        let open = Open::one(streams.with_label_values(&[verb]));
+        response.map(|body| Metered::new(body, sent, Some(open)).boxed_unsync())
+    }
+}
+
+impl Handler for Stack {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let is_head = request.method() == Method::HEAD;
+        let (parts, body) = request.into_parts();
+        let (verb, response) = self.answer(parts, body).await;
+        self.metrics.requests.with_label_values(&[verb, response.status().as_str()]).inc();
+        if is_head { response.map(|_| body::empty()) } else { self.metered(verb, response) }
+    }
+}
+
+fn encoding_of(parts: &Parts) -> StatusEncoding {
+    StatusEncoding::of(parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()))
+}
+
+/// A fixed set, so that a client cannot make labels.
+fn verb_label(verb: &Verb) -> &'static str {
+    match verb {
+        Verb::Get => "get",
+        Verb::List => "list",
+        Verb::Watch => "watch",
+        Verb::Create => "create",
+        Verb::Update => "update",
+        Verb::Patch => "patch",
+        Verb::Delete => "delete",
+        Verb::DeleteCollection => "deletecollection",
+        Verb::Proxy | Verb::Unknown | Verb::NonResource(_) => "other",
+    }
+}

@@ -1,0 +1,169 @@
+//! A request on its way upstream: its limits, and the few edits that it may get.
+
+use std::{borrow::Cow, error::Error, fmt::Display, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, Uri, header, request::Parts};
+use http_body::Body as HttpBody;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use tower_http::timeout::TimeoutBody;
+
+use crate::{
+    body::{self, Body},
+    election::LockNames,
+    filter::{Encoding, object},
+    request::{KubeRequest, accept::BodyType, path::Target, query::Query, selector},
+    respond::Refusal,
+    upstream::user_agent::{self, Claim},
+};
+
+/// The API server takes no more (apiserver `server/config.go`, `MaxRequestBodyBytes`).
+const BODY_BYTES: usize = 3 << 20;
+const FIELD_SELECTOR: &str = "fieldSelector";
+/// How long a body may pause.
+const BODY_PAUSE: Duration = Duration::from_secs(30);
+
+/// A request on its way.
+pub(super) struct Onward {
+    /// The head.
+    pub(super) parts: Parts,
+    /// The body, within its limits.
+    pub(super) body: Body,
+    /// The body once it has been read.
+    read: Option<Bytes>,
+}
+
+// === impl Onward ===
+
+impl Onward {
+    /// Takes a request over from the listener.
+    pub(super) fn new(request: &KubeRequest, parts: Parts, body: Incoming) -> Result<Self, Refusal> {
+        if parts.headers.contains_key(header::UPGRADE) {
+            return Err(no_upgrade());
+        }
+        let unbounded = request.target().is_some_and(Target::is_proxied);
+        if !unbounded && body.size_hint().lower() > BODY_BYTES as u64 {
+            return Err(too_large());
+        }
+        let body = match body {
+            body if body.is_end_stream() => body::empty(),
+            body if unbounded => TimeoutBody::new(BODY_PAUSE, body).boxed_unsync(),
+            body => TimeoutBody::new(BODY_PAUSE, Limited::new(body, BODY_BYTES)).boxed_unsync(),
+        };
+        Ok(Self { parts, body, read: None })
+    }
+
+    /// The name of the object in the body; empty if the API server is asked to choose one.
+    pub(super) async fn object_name(&mut self, request: &KubeRequest) -> Result<String, Refusal> {
+        let bytes = self.read().await?;
+        let encoding = match request.body {
+            BodyType::Json => Encoding::Json,
+            BodyType::Protobuf => Encoding::Protobuf,
+            _ => return Err(unreadable(&"only JSON and protobuf can be read here")),
+        };
+        let view = object::view(&bytes, encoding).map_err(|error| unreadable(&error))?;
+        Ok(view.name)
+    }
+
+    /// Puts the shard's own lock in place of the one that the controller knows: in path and body.
+    pub(super) async fn rename(&mut self, request: &KubeRequest, lock: &LockNames) -> Result<(), Refusal> {
+        if let Some(range) = request.target().and_then(|target| target.name_in_path.clone()) {
+            let path = self.parts.uri.path();
+            let renamed = [path.get(..range.start), Some(lock.own.as_str()), path.get(range.end..)];
+            let renamed: String = renamed.into_iter().flatten().collect();
+            self.parts.uri = uri(&Query::new(self.parts.uri.query()), &renamed)?;
+        }
+        if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+            let bytes = self.read().await?;
+            self.replace(renamed(&bytes, request.body, lock)?);
+        }
+        Ok(())
+    }
+
+    /// Maps the names in the field selector; other terms and parameters stay as they came.
+    pub(super) fn select(&mut self, own: impl Fn(&str) -> Option<String>) -> Result<(), Refusal> {
+        let mut query = Query::new(self.parts.uri.query());
+        let selector = query.get(FIELD_SELECTOR).map_err(|error| bad_request(&error))?.map(Cow::into_owned);
+        let Some(selector) = selector else { return Ok(()) };
+        let mapped = selector::map_names(&selector, own).map_err(|error| bad_request(&error))?;
+        if mapped != selector {
+            query.set(FIELD_SELECTOR, &mapped);
+            self.parts.uri = uri(&query, self.parts.uri.path())?;
+        }
+        Ok(())
+    }
+
+    /// Says in the User-Agent who sends this and by what right.
+    pub(super) fn sign(&mut self, identity: &str, claim: Option<Claim>) {
+        let agent = user_agent::extend(self.parts.headers.get(header::USER_AGENT), identity, claim);
+        self.parts.headers.insert(header::USER_AGENT, agent);
+    }
+
+    /// Reads the body, once.
+    #[allow(clippy::disallowed_methods, reason = "the body is bounded when it is taken over")]
+    async fn read(&mut self) -> Result<Bytes, Refusal> {
+        if let Some(read) = &self.read {
+            return Ok(read.clone());
+        }
+        let body = std::mem::replace(&mut self.body, body::empty());
+        let bytes = body.collect().await.map_err(|error| body_error(&*error))?.to_bytes();
+        self.read = Some(bytes.clone());
+        self.body = body::full(bytes.clone());
+        Ok(bytes)
+    }
+
+    fn replace(&mut self, bytes: Bytes) {
+        self.parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+        self.body = body::full(bytes.clone());
+        self.read = Some(bytes);
+    }
+}
+
+fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Refusal> {
+    let (from, to) = (&lock.original, &lock.own);
+    let renamed = match body {
+        BodyType::Json | BodyType::MergePatch | BodyType::StrategicMergePatch => {
+            object::rename(bytes, Encoding::Json, from, to)
+        }
+        BodyType::Protobuf => object::rename(bytes, Encoding::Protobuf, from, to),
+        BodyType::JsonPatch => object::rename_json_patch(bytes, from, to),
+        BodyType::ApplyYaml | BodyType::Yaml => object::rename_apply(bytes, from, to),
+        BodyType::Cbor | BodyType::ApplyCbor | BodyType::Other => {
+            return Err(unreadable(&"a lock can be written in JSON, YAML and protobuf only"));
+        }
+    };
+    renamed.map_err(|error| unreadable(&error))
+}
+
+fn uri(query: &Query, path: &str) -> Result<Uri, Refusal> {
+    query.path_and_query(path).map(Uri::from).map_err(|error| bad_request(&error))
+}
+
+fn bad_request(error: &dyn Display) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
+}
+
+/// A body whose object cannot be read might be any shard's.
+fn unreadable(error: &dyn Display) -> Refusal {
+    let message = format!("which shard this write belongs to is in its body, and {error}");
+    Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+}
+
+fn no_upgrade() -> Refusal {
+    let message = "connection upgrades (exec, attach, port-forward, WebSocket) do not pass this proxy: \
+                   use the API server's own address for them";
+    Refusal::new(StatusCode::NOT_IMPLEMENTED, "", message)
+}
+
+fn too_large() -> Refusal {
+    let message = format!("the request's body is too large: the API server takes at most {BODY_BYTES} bytes");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+}
+
+fn body_error(error: &(dyn Error + 'static)) -> Refusal {
+    if error.is::<LengthLimitError>() {
+        return too_large();
+    }
+    bad_request(&format!("the request's body ended early: {error}"))
+}
