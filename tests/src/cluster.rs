@@ -41,7 +41,7 @@ impl Cluster {
         stages: &[&str],
     ) -> Result<Self, HarnessError> {
         let control_plane = ControlPlane::start(run_dir, options).await?;
-        let kubeconfig = control_plane.kubeconfig(&User::CONTROLLER_MANAGER)?;
+        let kubeconfig = control_plane.kubeconfig(&User::SINGLETONS)?;
         let manager = ControllerManager {
             name: "singletons",
             controllers: &SINGLETONS,

@@ -34,6 +34,23 @@ pub const RING: [&str; 11] = [
     "namespace-controller",
 ];
 
+/// Whom the audit log knows the [`RING`] as: the user it logs in as and the service accounts of its controllers
+/// (kubernetes `pkg/controller` and `cmd/kube-controller-manager/names`).
+pub const RING_WRITERS: [&str; 12] = [
+    "system:kube-controller-manager",
+    "system:serviceaccount:kube-system:deployment-controller",
+    "system:serviceaccount:kube-system:replicaset-controller",
+    "system:serviceaccount:kube-system:statefulset-controller",
+    "system:serviceaccount:kube-system:daemon-set-controller",
+    "system:serviceaccount:kube-system:job-controller",
+    "system:serviceaccount:kube-system:cronjob-controller",
+    "system:serviceaccount:kube-system:endpoint-controller",
+    "system:serviceaccount:kube-system:endpointslice-controller",
+    "system:serviceaccount:kube-system:service-account-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:serviceaccount:kube-system:namespace-controller",
+];
+
 /// Client-side rate of the controllers; their own default (20 a second) makes tests wait.
 const QPS: u32 = 500;
 const BURST: u32 = 1000;

@@ -19,6 +19,14 @@ pub enum HarnessError {
         /// The command that builds it.
         remedy: &'static str,
     },
+    /// A program answered what it should not.
+    #[error("{url}: {reason}")]
+    Answer {
+        /// What was asked.
+        url: String,
+        /// What is wrong with the answer.
+        reason: String,
+    },
     /// A program ended although it was to go on.
     #[error("{program} exited with code {code} before {awaited}; its log {} ends:\n{}", log.display(), tail(log))]
     Exited {

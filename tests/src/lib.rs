@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! test ── RunDir ──────── target/test-logs/<test>/, kept when the test fails
+//!   ├──── Ring ── Shard ─┬─ Proxy (shoal-proxy)
+//!   │                    └─ ControllerManager behind it
 //!   └──── Cluster ─┬───── ControlPlane ─── etcd, kube-apiserver
 //!                  ├───── ControllerManager (the singletons), scheduler
 //!                  └───── kwok, which plays the nodes
@@ -21,6 +23,8 @@ pub mod pki;
 pub mod ports;
 pub mod process;
 pub mod programs;
+pub mod proxy;
+pub mod ring;
 pub mod run_dir;
 pub mod supervise;
 pub mod user;
@@ -30,6 +34,8 @@ pub use cluster::Cluster;
 pub use control_plane::{ControlPlane, Options};
 pub use error::HarnessError;
 pub use process::Process;
+pub use proxy::{Proxy, ProxyArgs};
+pub use ring::Ring;
 pub use run_dir::RunDir;
 pub use user::User;
 pub use wait::wait_for;

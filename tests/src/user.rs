@@ -27,13 +27,17 @@ impl User {
     pub const ADMIN: Self = Self { name: "admin", groups: &["system:masters"] };
     /// What kube-controller-manager logs in as, before it takes the service accounts of its controllers.
     pub const CONTROLLER_MANAGER: Self = Self::plain("system:kube-controller-manager");
+    /// What the controllers beside a ring log in as. They may do everything; a user of its own, so that the audit log
+    /// tells them from the ring, which logs in as [`Self::CONTROLLER_MANAGER`].
+    pub const SINGLETONS: Self = Self { name: "singletons", groups: &["system:masters"] };
     /// What kube-scheduler logs in as.
     pub const SCHEDULER: Self = Self::plain("system:kube-scheduler");
     /// Plays all nodes, so it may do everything; a user of its own for the audit log.
     pub const KWOK: Self = Self { name: "kwok", groups: &["system:masters"] };
 
     /// Those that every control plane has.
-    pub(crate) const STOCK: [Self; 4] = [Self::ADMIN, Self::CONTROLLER_MANAGER, Self::SCHEDULER, Self::KWOK];
+    pub(crate) const STOCK: [Self; 5] =
+        [Self::ADMIN, Self::CONTROLLER_MANAGER, Self::SINGLETONS, Self::SCHEDULER, Self::KWOK];
 
     /// A user without groups, hence without rights until a test binds some.
     pub const fn plain(name: &'static str) -> Self {

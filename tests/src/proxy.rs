@@ -1,0 +1,150 @@
+//! A proxy under test, as its own program.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use http::Request;
+use serde::Deserialize;
+
+use crate::health::{Probe, READY_DEADLINE};
+use crate::ports::Port;
+use crate::{ControlPlane, HarnessError, Process, User, kubeconfig, programs};
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct ProxyArgs<'a> {
+    /// The shard; the log and the TLS folder are named after it.
+    pub shard: &'a str,
+    /// The file or folder with the ring and its map.
+    pub config: &'a Path,
+    /// Cluster names and kubeconfigs, the hub first.
+    pub upstreams: &'a [(&'a str, PathBuf)],
+    /// Where its log and its certificates go.
+    pub dir: &'a Path,
+}
+
+/// A running proxy. Dropping it ends it.
+#[derive(Debug)]
+pub struct Proxy {
+    process: Process,
+    shard: String,
+    ca: PathBuf,
+    config: Config,
+    admin: Port,
+}
+
+/// What `/configz` tells and the harness needs.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    listen: String,
+    metrics: SocketAddr,
+}
+
+/// One scrape of a proxy: series, with their labels, and values.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(BTreeMap<String, f64>);
+
+// === impl Proxy ===
+
+impl Proxy {
+    /// Starts a proxy on free ports and returns when it is ready.
+    pub async fn start(args: ProxyArgs<'_>) -> Result<Self, HarnessError> {
+        let (admin, tls) = (Port::reserve()?, args.dir.join(format!("{}-tls", args.shard)));
+        let process = spawn(&args, &admin, &tls)?;
+        let url = format!("http://127.0.0.1:{}", admin.number());
+        let probe = Probe { url: &url, ca: None, path: "/readyz", deadline: READY_DEADLINE };
+        probe.ready(&process).await?;
+        let config = get(&url, "/configz").await?;
+        let config = serde_json::from_str(&config).map_err(|error| HarnessError::Answer {
+            url: format!("{url}/configz"),
+            reason: error.to_string(),
+        })?;
+        Ok(Self { process, shard: args.shard.to_owned(), ca: tls.join("ca.crt"), config, admin })
+    }
+
+    /// Its process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// The shard that it is.
+    pub fn shard(&self) -> &str {
+        &self.shard
+    }
+
+    /// Where controllers connect.
+    pub fn url(&self) -> &str {
+        &self.config.listen
+    }
+
+    /// What controllers verify it with.
+    pub fn ca(&self) -> &Path {
+        &self.ca
+    }
+
+    /// The base URL of its admin pages.
+    pub fn admin_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.admin.number())
+    }
+
+    /// A kubeconfig of a user for this proxy.
+    pub fn kubeconfig(&self, plane: &ControlPlane, user: &User) -> Result<PathBuf, HarnessError> {
+        plane.kubeconfig_via(&self.shard, user, self.url(), &self.ca)
+    }
+
+    /// A client with a user's token, through this proxy.
+    pub async fn client(&self, plane: &ControlPlane, user: &User) -> Result<kube::Client, HarnessError> {
+        kubeconfig::client(&self.kubeconfig(plane, user)?).await
+    }
+
+    /// A scrape of its metrics.
+    pub async fn metrics(&self) -> Result<Metrics, HarnessError> {
+        Ok(Metrics::parse(&get(&format!("http://{}", self.config.metrics), "/metrics").await?))
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Reads the Prometheus text format.
+    pub fn parse(text: &str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let series = |line: &str| {
+            let (name, value) = line.rsplit_once(' ')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        };
+        Self(lines.filter_map(series).collect())
+    }
+
+    /// The sum over a metric's series whose labels contain all of `labels`, each as `key="value"`; 0 if there is none.
+    pub fn sum(&self, name: &str, labels: &[&str]) -> f64 {
+        let wanted = |series: &&String| {
+            let (metric, rest) = series.split_once('{').unwrap_or((series, ""));
+            metric == name && labels.iter().all(|label| rest.contains(label))
+        };
+        self.0.iter().filter(|(series, _)| wanted(series)).map(|(_, value)| value).sum()
+    }
+}
+
+fn spawn(args: &ProxyArgs<'_>, admin: &Port, tls: &Path) -> Result<Process, HarnessError> {
+    let mut flags = vec![
+        format!("--config={}", args.config.display()),
+        format!("--shard={}", args.shard),
+        "--listen=https://127.0.0.1:0".to_owned(),
+        format!("--tls-dir={}", tls.display()),
+        format!("--admin=127.0.0.1:{}", admin.number()),
+        "--metrics=127.0.0.1:0".to_owned(),
+    ];
+    flags.extend(args.upstreams.iter().map(|(name, path)| format!("--upstream={name}={}", path.display())));
+    let name = format!("proxy-{}", args.shard);
+    Process::spawn(&name, &programs::own("shoal-proxy")?, &flags, &[], args.dir)
+}
+
+async fn get(base: &str, path: &str) -> Result<String, HarnessError> {
+    let client = kubeconfig::anonymous(base, None).await?;
+    let failed = |reason: String| HarnessError::Answer { url: format!("{base}{path}"), reason };
+    let request = Request::get(path).body(Vec::new()).map_err(|error| failed(error.to_string()))?;
+    client.request_text(request).await.map_err(|error| failed(error.to_string()))
+}

@@ -1,0 +1,64 @@
+//! Stock kube-controller-managers as a ring: each behind a proxy of its own.
+
+use std::path::{Path, PathBuf};
+
+use crate::controllers::{Controller, ControllerManager, Election, RING};
+use crate::proxy::{Proxy, ProxyArgs};
+use crate::{ControlPlane, HarnessError, User};
+
+/// The cluster's name in the ring.
+pub const HUB: &str = "hub";
+
+/// A ring of stock kube-controller-managers. Dropping it ends them all.
+#[derive(Debug)]
+pub struct Ring {
+    /// The shards, in order.
+    pub shards: Vec<Shard>,
+}
+
+/// One replica and its proxy.
+#[derive(Debug)]
+pub struct Shard {
+    // Dropped in this order: the controller can still release its lock.
+    /// The unmodified kube-controller-manager.
+    pub manager: Controller,
+    /// The proxy in front of the API server.
+    pub proxy: Proxy,
+}
+
+// === impl Ring ===
+
+impl Ring {
+    /// Starts `kcm-0` to `kcm-<count - 1>` with the ring in `config` (a file or a folder).
+    pub async fn start(plane: &ControlPlane, config: &Path, count: usize) -> Result<Self, HarnessError> {
+        let mut shards = Vec::new();
+        for index in 0..count {
+            shards.push(Shard::start(plane, config, &format!("kcm-{index}")).await?);
+        }
+        Ok(Self { shards })
+    }
+}
+
+// === impl Shard ===
+
+impl Shard {
+    /// Starts a proxy and a kube-controller-manager behind it.
+    pub async fn start(plane: &ControlPlane, config: &Path, shard: &str) -> Result<Self, HarnessError> {
+        let upstreams = [(HUB, plane.kubeconfig(&User::CONTROLLER_MANAGER)?)];
+        let proxy =
+            Proxy::start(ProxyArgs { shard, config, upstreams: &upstreams, dir: plane.dir() }).await?;
+        let manager = ControllerManager {
+            name: shard,
+            controllers: &RING,
+            kubeconfig: &proxy.kubeconfig(plane, &User::CONTROLLER_MANAGER)?,
+            election: Some(Election::default()),
+            flags: &[],
+        };
+        Ok(Self { manager: manager.start(plane).await?, proxy })
+    }
+}
+
+/// The ring that the demo and the tests use: `examples/kube-controller-manager/`.
+pub fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/kube-controller-manager")
+}
