@@ -1,5 +1,54 @@
 # Every target is safe to run twice.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CRDS := charts/shoal/crds
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := target/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+
+.PHONY: help
+help: ## Lists what there is to run
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: control-plane
 control-plane: ## Builds the real programs into target/control-plane/bin/
 	@tests/control-plane/build.sh
+
+.PHONY: test
+test: control-plane ## Runs every test; builds what they need first
+	@tests/run.sh all
+
+.PHONY: test-fast
+test-fast: ## Runs the tests that need no control plane
+	@tests/run.sh fast
+
+.PHONY: bench
+bench: control-plane ## Measures Shoal against a direct connection and the floor; writes target/bench/*.csv
+	cargo build --release -p shoal-proxy -p shoal-tests --bins
+	target/release/shoal-bench
+
+.PHONY: crds
+crds: ## Writes the chart's CRDs from the API types
+	cargo run --quiet -p shoal-api --bin shoal-crds $(CRDS)
+
+.PHONY: lint
+lint: $(CARGO_DENY) ## Checks format, clippy, docs, dependencies, generated files and scripts
+	cargo fmt --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps
+# Not `advisories`: its database comes from the network, and a lint must not depend on what was found out today.
+	$(CARGO_DENY) check bans licenses sources
+	rm -rf target/crds
+	cargo run --quiet -p shoal-api --bin shoal-crds target/crds
+	@diff -ru $(CRDS) target/crds || { echo 'lint: the CRDs are not what the types say: run make crds' >&2; exit 1; }
+	@unformatted=$$(gofmt -l tests/control-plane); \
+	[ -z "$$unformatted" ] || { echo "lint: not formatted, run gofmt -w: $$unformatted" >&2; exit 1; }
+	@for script in .ci/run $$(git ls-files '*.sh'); do bash -n "$$script"; done
+	@echo 'lint: ok'
+
+# Built in a folder of its own, so that the workspace's stays as it is; first time about ten minutes on two cores.
+$(CARGO_DENY):
+	cargo install --root target/tools/cargo-deny-$(CARGO_DENY_VERSION) --locked --target-dir target/tools/build \
+		cargo-deny@$(CARGO_DENY_VERSION)
+	rm -rf target/tools/build

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# run.sh all | fast: runs cargo's tests, shows what they print, and closes with the runner's own result lines and their
+# sum, `N passed, N failed`, alone on the last line and in target/test-summary.
+#
+# fast leaves out the tests of this crate that start real programs. A test file that starts none says so in its first
+# lines ("No control plane is needed"); one that forgets to is merely not run here.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+log=target/test.log
+summary=target/test-summary
+mkdir -p target
+rm -f "$summary"
+: >"$log"
+
+failed=0
+# Adds to the log; the next run of cargo goes on after a failed one, so that the sum is of everything.
+run() {
+    echo "+ $*"
+    "$@" 2>&1 | tee -a "$log" || failed=1
+}
+
+fast_targets() {
+    local file
+    for file in $(grep -l 'No control plane is needed' tests/tests/*.rs); do
+        echo "--test=$(basename "$file" .rs)"
+    done
+}
+
+case ${1:-} in
+all)
+    # Cargo builds the programs of a package for that package's tests only.
+    cargo build --workspace --bins
+    run cargo test --workspace --no-fail-fast
+    ;;
+fast)
+    cargo build -p shoal-proxy -p shoal-judge --bins
+    run cargo test --workspace --exclude shoal-tests --no-fail-fast
+    # shellcheck disable=SC2046
+    run cargo test -p shoal-tests --no-fail-fast --lib --bins $(fast_targets)
+    ;;
+*)
+    echo "usage: $0 all|fast" >&2
+    exit 2
+    ;;
+esac
+
+echo
+grep -E '^test result:|^test .* \.\.\. FAILED$' "$log" || true
+awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0 " passed, " failed + 0 " failed" }' "$log" |
+    tee "$summary"
+exit $failed
