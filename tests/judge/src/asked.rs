@@ -6,15 +6,22 @@ use serde::Deserialize;
 
 use crate::{input::InputError, object::Object};
 
+/// Any resource, or any namespace.
+const ANY: &str = "*";
+
 /// What may be deleted, by resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked(HashMap<String, Vec<Entry>>);
 
 /// One line: objects of a resource in a namespace whose names begin so. A field that is misspelt must not widen
 /// it, so unknown ones are refused.
+///
+/// A namespace that is deleted takes everything in it along, so there `*` stands for any resource. Such an entry
+/// names its namespace: it reaches no other one, and nothing that is cluster-scoped.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry {
+    /// `*` for any.
     resource: String,
     /// `*` for any; absent for cluster-scoped objects.
     #[serde(default)]
@@ -33,6 +40,10 @@ impl Asked {
         for (line, entry) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
             let entry: Entry = serde_json::from_str(entry)
                 .map_err(|error| InputError::Asked { line, why: error.to_string() })?;
+            if entry.resource == ANY && matches!(entry.namespace.as_str(), "" | ANY) {
+                let why = "an entry for any resource must name its namespace".to_owned();
+                return Err(InputError::Asked { line, why });
+            }
             all.0.entry(entry.resource.clone()).or_default().push(entry);
         }
         Ok(all)
@@ -40,7 +51,8 @@ impl Asked {
 
     /// Whether the deletion of that object, or of all in its collection if it has no name, was asked for.
     pub fn covers(&self, object: &Object) -> bool {
-        self.0.get(&object.resource).is_some_and(|entries| entries.iter().any(|entry| entry.covers(object)))
+        let entries = [object.resource.as_str(), ANY].into_iter().filter_map(|resource| self.0.get(resource));
+        entries.flatten().any(|entry| entry.covers(object))
     }
 }
 
@@ -50,7 +62,7 @@ impl Entry {
     fn covers(&self, object: &Object) -> bool {
         let namespace = object.namespace.as_deref().unwrap_or_default();
         let name = object.name.as_deref().unwrap_or_default();
-        (self.namespace == "*" || self.namespace == namespace) && name.starts_with(&self.name_prefix)
+        (self.namespace == ANY || self.namespace == namespace) && name.starts_with(&self.name_prefix)
     }
 }
 
@@ -92,6 +104,18 @@ mod tests {
         let namespace =
             Object { resource: "namespaces".to_owned(), namespace: None, ..pod("", Some("load-1")) };
         assert!(asked.covers(&namespace));
+    }
+
+    #[test]
+    fn any_resource_of_one_namespace_only() {
+        let asked = Asked::parse(r#"{"resource":"*","namespace":"x"}"#).unwrap();
+        assert!(asked.covers(&pod("x", Some("web-1"))) && asked.covers(&pod("x", None)));
+        assert!(!asked.covers(&pod("y", Some("web-1"))));
+        let node = Object { resource: "nodes".to_owned(), namespace: None, ..pod("", Some("node-1")) };
+        assert!(!asked.covers(&node));
+        for wider in [r#"{"resource":"*"}"#, r#"{"resource":"*","namespace":"*"}"#] {
+            assert!(matches!(Asked::parse(wider), Err(InputError::Asked { line: 1, .. })), "{wider}");
+        }
     }
 
     #[test]
