@@ -25,7 +25,7 @@ pub struct Metrics {
     pub bytes: IntCounterVec,
     /// Connections from the controller.
     pub connections: IntGauge,
-    /// Connections to API servers, by cluster and lane.
+    /// Connections to API servers, by cluster and traffic: `call` or `stream`.
     pub upstream_connections: IntGaugeVec,
     /// Slots that this shard owns.
     pub owned_slots: IntGauge,
@@ -68,7 +68,7 @@ impl Metrics {
                 &registry,
                 "upstream_connections",
                 "Connections to API servers.",
-                &["cluster", "lane"],
+                &["cluster", "traffic"],
             )?,
             owned_slots: gauge(&registry, "owned_slots", "Slots that this shard owns.")?,
             registry,

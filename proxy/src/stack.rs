@@ -23,7 +23,7 @@ use crate::{
     ownership::{self, Passage, Ring},
     request::{KubeRequest, accept::StatusEncoding, path::Verb},
     respond::Refusal,
-    upstream::{Lane, Upstream, user_agent::Claim},
+    upstream::{Traffic, Upstream, user_agent::Claim},
 };
 
 /// Everything that a request needs on its way.
@@ -96,8 +96,8 @@ impl Stack {
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&self.identity, claim);
         // 7 upstream.
-        let lane = if request.info.verb == Verb::Watch { Lane::Watch } else { Lane::Call };
-        let sent = cluster.upstream.send(onward.parts, onward.body, lane).await;
+        let traffic = if request.is_long_running() { Traffic::Stream } else { Traffic::Call };
+        let sent = cluster.upstream.send(onward.parts, onward.body, traffic).await;
         let response = sent.map_err(|error| error.refusal(&cluster.name, &request.method))?;
         if request.is_write() {
             self.metrics.writes.with_label_values(&[verb_label(&request.info.verb)]).inc();

@@ -30,16 +30,16 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
 pub struct Upstream {
     endpoint: Endpoint,
     calls: Pool,
-    watches: Pool,
+    streams: Pool,
 }
 
-/// Which connections a request may use.
+/// What a request is like, and so which connections it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum Traffic {
     /// Answered soon.
     Call,
-    /// Runs until the client or the server ends it.
-    Watch,
+    /// Runs until the client or the server ends it: watches, logs that are followed.
+    Stream,
 }
 
 /// Why a request got no response.
@@ -68,10 +68,10 @@ impl Upstream {
     /// Prepares the connections; none is opened yet.
     pub fn new(endpoint: Endpoint, metrics: &Metrics) -> Self {
         let connections =
-            |lane| metrics.upstream_connections.with_label_values(&[endpoint.name.as_str(), lane]);
+            |traffic| metrics.upstream_connections.with_label_values(&[endpoint.name.as_str(), traffic]);
         let calls = Pool::new(endpoint.target.clone(), connections("call"));
-        let watches = Pool::new(endpoint.target.clone(), connections("watch"));
-        Self { endpoint, calls, watches }
+        let streams = Pool::new(endpoint.target.clone(), connections("stream"));
+        Self { endpoint, calls, streams }
     }
 
     /// The cluster's name, as the ring knows it.
@@ -95,26 +95,32 @@ impl Upstream {
         &self,
         mut parts: Parts,
         body: Body,
-        lane: Lane,
+        traffic: Traffic,
     ) -> Result<Response<Received>, UpstreamError> {
         parts.uri = self.address(&parts.uri)?;
         parts.version = http::Version::HTTP_2;
         headers::strip(&mut parts.headers);
         let again = may_repeat(&parts).then(|| parts.clone());
-        match (self.attempt(Request::from_parts(parts, body), lane).await, again) {
+        match (self.attempt(Request::from_parts(parts, body), traffic).await, again) {
             (Err(UpstreamError::Unprocessed(_) | UpstreamError::Broken(_)), Some(parts)) => {
-                self.attempt(Request::from_parts(parts, body::empty()), lane).await
+                self.attempt(Request::from_parts(parts, body::empty()), traffic).await
             }
             (outcome, _) => outcome,
         }
     }
 
-    async fn attempt(&self, request: Request<Body>, lane: Lane) -> Result<Response<Received>, UpstreamError> {
-        let pool = match lane {
-            Lane::Call => &self.calls,
-            Lane::Watch => &self.watches,
-        };
-        timeout(HEAD_TIMEOUT, pool.send(request)).await.map_err(|_| UpstreamError::Timeout)?
+    async fn attempt(
+        &self,
+        request: Request<Body>,
+        traffic: Traffic,
+    ) -> Result<Response<Received>, UpstreamError> {
+        match traffic {
+            Traffic::Stream => self.streams.send(request).await,
+            Traffic::Call => {
+                let sent = timeout(HEAD_TIMEOUT, self.calls.send(request)).await;
+                sent.map_err(|_| UpstreamError::Timeout)?
+            }
+        }
     }
 
     /// The server comes from configuration, never from the client's Host header.

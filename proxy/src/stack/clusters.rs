@@ -59,3 +59,48 @@ impl Clusters {
         Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{metrics::Metrics, upstream::kubeconfig::Endpoint};
+
+    fn upstream(name: &str) -> Arc<Upstream> {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap();
+        std::fs::write(folder.path().join("ca.crt"), authority.cert.pem()).unwrap();
+        let text = "{current-context: c, contexts: [{name: c, context: {cluster: k}}], clusters: [{name: k, \
+                    cluster: {server: 'https://a', certificate-authority: ca.crt}}]}";
+        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
+        let endpoint = Endpoint::from_kubeconfig(name, &folder.path().join("kubeconfig")).unwrap();
+        Arc::new(Upstream::new(endpoint, &Metrics::new().unwrap()))
+    }
+
+    fn routed(target: &str) -> Result<(String, Option<String>), Refusal> {
+        let clusters = Clusters::new(upstream("hub"), vec![upstream("east")]);
+        let (cluster, rest) = clusters.route(&target.parse().unwrap())?;
+        Ok((cluster.name.to_string(), rest.map(|uri| uri.to_string())))
+    }
+
+    #[test]
+    fn the_path_tells_the_cluster() {
+        for (target, cluster, rest) in [
+            ("/api/v1/pods?limit=1", "hub", None),
+            ("/clusters/east/api/v1/pods?a=%2F", "east", Some("/api/v1/pods?a=%2F")),
+            ("/clusters/hub/version", "hub", Some("/version")),
+            ("/clusters/east", "east", Some("/")),
+            ("/clusters/east?x=1", "east", Some("/?x=1")),
+            ("/clusters/east//api", "east", Some("//api")),
+            ("https://127.0.0.1:6443/clusters/east/api", "east", Some("/api")),
+        ] {
+            assert_eq!(routed(target).unwrap(), (cluster.to_owned(), rest.map(str::to_owned)), "{target}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_cluster_is_named_with_those_that_exist() {
+        let refusal = routed("/clusters/west/api").unwrap_err();
+        assert_eq!(refusal.code, 404);
+        assert!(refusal.message.contains("hub, east"), "{}", refusal.message);
+    }
+}

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{Uri, uri::Authority};
 use kube::config::{Cluster, Kubeconfig, KubeconfigError};
 use rustls::pki_types::{
@@ -27,9 +28,12 @@ pub struct Endpoint {
 /// Why a kubeconfig cannot be used. The file is at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Not a kubeconfig.
+    /// The file cannot be found or read.
     #[error("{0}")]
-    Kubeconfig(#[from] KubeconfigError),
+    File(KubeconfigError),
+    /// Not a kubeconfig. The decoder's own words quote the file, which holds credentials.
+    #[error("not a kubeconfig: its YAML or one of its fields is malformed")]
+    Malformed,
     /// The context names no cluster.
     #[error("current-context must name a context whose cluster is in the file")]
     NoCluster,
@@ -58,7 +62,7 @@ pub enum EndpointError {
 impl Endpoint {
     /// Reads the cluster of the current context.
     pub fn from_kubeconfig(name: &str, path: &Path) -> Result<Self, EndpointError> {
-        let file = Kubeconfig::read_from(path)?;
+        let file = Kubeconfig::read_from(path).map_err(EndpointError::reading)?;
         let cluster = current_cluster(&file).ok_or(EndpointError::NoCluster)?;
         let server = cluster.server.clone().unwrap_or_default();
         let uri: Uri = server.parse().map_err(|_| EndpointError::Server(server.clone()))?;
@@ -74,6 +78,17 @@ impl Endpoint {
     /// Host and port of the server.
     pub fn authority(&self) -> &Authority {
         &self.target.authority
+    }
+}
+
+// === impl EndpointError ===
+
+impl EndpointError {
+    fn reading(error: KubeconfigError) -> Self {
+        match error {
+            KubeconfigError::Parse(_) => Self::Malformed,
+            other => Self::File(other),
+        }
     }
 }
 
@@ -112,6 +127,70 @@ fn read_beside(kubeconfig: &Path, file: &Path) -> Result<Vec<u8>, EndpointError>
 }
 
 fn base64_decode(data: &str) -> Result<Vec<u8>, EndpointError> {
-    use base64::{Engine, prelude::BASE64_STANDARD};
     BASE64_STANDARD.decode(data.trim()).map_err(|_| EndpointError::NoAuthority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(cluster: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+             clusters: [{{name: k, cluster: {{{cluster}}}}}]\n\
+             users: [{{name: u, user: {{token: s3cret}}}}]\n"
+        )
+    }
+
+    /// A kubeconfig with a real authority beside it.
+    fn read(text: &str) -> Result<Endpoint, EndpointError> {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap();
+        std::fs::write(folder.path().join("ca.crt"), authority.cert.pem()).unwrap();
+        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
+        Endpoint::from_kubeconfig("hub", &folder.path().join("kubeconfig"))
+    }
+
+    fn error(text: &str) -> String {
+        read(text).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn the_server_may_have_a_path_and_the_authority_lies_beside_the_file() {
+        let endpoint =
+            read(&kubeconfig("server: 'https://[::1]:6443/k8s/c-1/', certificate-authority: ca.crt"));
+        let endpoint = endpoint.unwrap();
+        assert_eq!((endpoint.authority().as_str(), endpoint.base_path.as_str()), ("[::1]:6443", "/k8s/c-1"));
+    }
+
+    #[test]
+    fn what_cannot_be_verified_is_refused() {
+        let insecure = "server: 'https://a', insecure-skip-tls-verify: true";
+        assert!(error(&kubeconfig(insecure)).contains("not supported"));
+        assert!(error(&kubeconfig("server: 'https://a'")).contains("is needed"));
+        assert!(
+            error(&kubeconfig("server: 'http://a', certificate-authority: ca.crt")).contains("https://HOST")
+        );
+        assert!(error(&kubeconfig("server: 'https://a', certificate-authority: gone")).contains("gone"));
+        assert!(
+            error(&kubeconfig("server: 'https://a'").replace("cluster: k", "cluster: x"))
+                .contains("current-context")
+        );
+    }
+
+    /// Whatever is wrong with the file, its credentials never reach a log.
+    #[test]
+    fn no_error_quotes_the_file() {
+        let good = kubeconfig("server: 'https://a', certificate-authority: ca.crt");
+        for broken in [
+            good.replace("token: s3cret", "token: s3cret: x"),
+            good.replace("{token: s3cret}", "{token: [s3cret]}"),
+            good.replace("users: [", "users: [s3cret, "),
+            format!("{good}  - s3cret\n :"),
+        ] {
+            let error = error(&broken);
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Attempts to hand a request to a connection that turns out to be closed.
 const ATTEMPTS: usize = 3;
 
-/// The connections to one API server for one lane.
+/// The connections to one API server for one kind of traffic.
 pub(super) struct Pool {
     target: Arc<Target>,
     connections: ArcSwap<Vec<Arc<Connection>>>,
