@@ -6,11 +6,10 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Uri, header, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use tower_http::timeout::TimeoutBody;
 
 use crate::{
-    body::{self, Body},
+    body::{self, Body, BodyError},
     election::LockNames,
     filter::{Encoding, object},
     request::{KubeRequest, accept::BodyType, path::Target, query::Query, selector},
@@ -38,7 +37,11 @@ pub(super) struct Onward {
 
 impl Onward {
     /// Takes a request over from the listener.
-    pub(super) fn new(request: &KubeRequest, parts: Parts, body: Incoming) -> Result<Self, Refusal> {
+    pub(super) fn new<B>(request: &KubeRequest, parts: Parts, body: B) -> Result<Self, Refusal>
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<BodyError>,
+    {
         if parts.headers.contains_key(header::UPGRADE) {
             return Err(no_upgrade());
         }
@@ -46,7 +49,7 @@ impl Onward {
         if !unbounded && body.size_hint().lower() > BODY_BYTES as u64 {
             return Err(too_large());
         }
-        let body = match body {
+        let body = match body.map_err(Into::into) {
             body if body.is_end_stream() => body::empty(),
             body if unbounded => TimeoutBody::new(BODY_PAUSE, body).boxed_unsync(),
             body => TimeoutBody::new(BODY_PAUSE, Limited::new(body, BODY_BYTES)).boxed_unsync(),
@@ -167,3 +170,6 @@ fn body_error(error: &(dyn Error + 'static)) -> Refusal {
     }
     bad_request(&format!("the request's body ended early: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Edits of a request, and its limits.
+
+use http::Request;
+use http_body_util::Full;
+use shoal_api::{Lock, LockResource};
+use shoal_sharding::Slot;
+
+use super::*;
+use crate::election::{Locks, Touch};
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+
+fn locks() -> Locks {
+    let lock =
+        Lock { resource: LockResource::Leases, namespace: "kube-system".into(), name: "manager".into() };
+    Locks::new(&[lock], "kcm", "kcm-1")
+}
+
+fn onward(
+    method: &str,
+    target: &str,
+    content_type: &str,
+    body: &str,
+) -> (KubeRequest, Result<Onward, Refusal>) {
+    let request = Request::builder().method(method).uri(target).header("content-type", content_type);
+    let (parts, body) = request.body(Full::new(Bytes::from(body.to_owned()))).unwrap().into_parts();
+    let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers).unwrap();
+    let onward = Onward::new(&request, parts, body);
+    (request, onward)
+}
+
+/// The target and the body after the lock was renamed.
+async fn renamed(method: &str, target: &str, content_type: &str, body: &str) -> (String, String) {
+    let (request, onward) = onward(method, target, content_type, body);
+    let (mut onward, locks) = (onward.unwrap(), locks());
+    let lock = match locks.touch(&request.info.verb, request.target().unwrap(), request.is_write()).unwrap() {
+        Touch::Lock(lock) => lock.clone(),
+        Touch::Create => {
+            let name = onward.object_name(&request).await.unwrap();
+            let Touch::Lock(lock) = locks.create(request.target().unwrap(), &name).unwrap() else {
+                panic!("{name}")
+            };
+            lock.clone()
+        }
+        touch => panic!("{touch:?}"),
+    };
+    onward.rename(&request, &lock).await.unwrap();
+    let text = String::from_utf8(onward.read().await.unwrap().to_vec()).unwrap();
+    if !text.is_empty() {
+        assert_eq!(onward.parts.headers[header::CONTENT_LENGTH], text.len().to_string());
+    }
+    (onward.parts.uri.to_string(), text)
+}
+
+#[tokio::test]
+async fn the_lock_is_renamed_in_path_and_body_by_every_write() {
+    let object =
+        |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"holderIdentity":"manager"}}}}"#);
+    let (ours, theirs) = (object("manager"), object("manager-kcm-1"));
+    let path = format!("{LEASES}/manager");
+    for (method, target, content_type) in [
+        ("POST", LEASES, "application/json"),
+        ("PUT", &path, "application/json"),
+        ("PATCH", &path, "application/merge-patch+json"),
+        ("PATCH", &path, "application/strategic-merge-patch+json"),
+        ("PATCH", &path, "application/apply-patch+yaml"),
+    ] {
+        let (target_out, body) = renamed(method, target, content_type, &ours).await;
+        assert_eq!(target_out, target.replace("leases/manager", "leases/manager-kcm-1"), "{method}");
+        assert_eq!(body, theirs, "{method} {content_type}");
+    }
+    let patch = r#"[{"op":"test","path":"/metadata/name","value":"manager"}]"#;
+    let (_, body) = renamed("PATCH", &path, "application/json-patch+json", patch).await;
+    assert_eq!(body, patch.replace("manager", "manager-kcm-1"));
+}
+
+#[tokio::test]
+async fn reads_and_deletes_of_the_lock_are_renamed_in_the_path_only() {
+    for method in ["GET", "DELETE"] {
+        let (target, body) =
+            renamed(method, &format!("{LEASES}/manager?pretty=%20x"), "application/json", "").await;
+        assert_eq!((target, body), (format!("{LEASES}/manager-kcm-1?pretty=%20x"), String::new()));
+    }
+}
+
+#[tokio::test]
+async fn a_lock_in_a_form_that_cannot_be_read_is_refused() {
+    let (request, onward) = onward("PUT", &format!("{LEASES}/manager"), "application/cbor", "x");
+    let locks = locks();
+    let Touch::Lock(lock) = locks.touch(&request.info.verb, request.target().unwrap(), true).unwrap() else {
+        panic!()
+    };
+    assert_eq!(onward.unwrap().rename(&request, lock).await.unwrap_err().code, 415);
+}
+
+#[test]
+fn a_selector_is_mapped_and_the_rest_of_the_query_stays() {
+    let query = "?limit=5&fieldSelector=metadata.namespace%3Da%2Cmetadata.name%3Dmanager&watch=1";
+    let (_, onward) = onward("GET", &format!("{LEASES}{query}"), "", "");
+    let mut onward = onward.unwrap();
+    onward.select(|name| (name == "manager").then(|| "manager-kcm-1".to_owned())).unwrap();
+    let target = onward.parts.uri.to_string();
+    assert_eq!(target, format!("{LEASES}{}", query.replace("manager", "manager-kcm-1")));
+    onward.select(|_| None).unwrap();
+    assert_eq!(onward.parts.uri.to_string(), target);
+}
+
+#[test]
+fn an_upgrade_has_no_way_through() {
+    let request =
+        Request::get("/api/v1/namespaces/a/pods/b/exec").header("upgrade", "websocket").body(()).unwrap();
+    let (parts, ()) = request.into_parts();
+    let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers).unwrap();
+    assert_eq!(Onward::new(&request, parts, body::empty()).err().unwrap().code, 501);
+}
+
+#[tokio::test]
+async fn a_body_is_bounded_whether_it_tells_its_length_or_not() {
+    let large = "x".repeat(BODY_BYTES + 1);
+    let (_, told) = onward("POST", "/api/v1/namespaces", "application/json", &large);
+    assert_eq!(told.err().unwrap().code, 413);
+    let (request, small) = onward("POST", "/api/v1/namespaces", "application/json", "x");
+    // A mapped body does not tell its length.
+    let untold = Full::new(Bytes::from(large)).map_frame(|frame| frame);
+    assert_eq!(untold.size_hint().lower(), 0);
+    let mut onward = Onward::new(&request, small.unwrap().parts, untold).unwrap();
+    assert_eq!(onward.object_name(&request).await.unwrap_err().code, 413);
+}
+
+#[test]
+fn a_request_is_signed() {
+    let (_, onward) = onward("PUT", "/api/v1/namespaces/a/pods/b", "", "");
+    let mut onward = onward.unwrap();
+    onward.sign("kcm/kcm-0@1", Some(Claim { slot: Slot(3), epoch: 2 }));
+    assert_eq!(onward.parts.headers[header::USER_AGENT], "shoal/kcm/kcm-0@1 :3.2");
+}
