@@ -7,6 +7,7 @@ use super::skip::Skip;
 use crate::filter::FilterError;
 use crate::filter::held::{Place, Span};
 use memchr::memchr2;
+use wide::u8x16;
 
 /// One step of the walk. The reader's place is behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +186,9 @@ impl Lexer {
         }
         let span = Span { start, end: place.offset() - 1 };
         if key {
-            self.state = State::Colon;
+            let colon = place.rest().first() == Some(&b':');
+            place.at += usize::from(colon);
+            self.state = if colon { State::Value } else { State::Colon };
             return Some(Token::Key(span));
         }
         self.after();
@@ -221,7 +224,7 @@ fn closing_quote(place: &mut Place<'_>, escaped: &mut bool) -> bool {
             *escaped = false;
         }
         let rest = place.rest();
-        let Some(length) = memchr2(b'"', b'\\', rest) else {
+        let Some(length) = special(rest) else {
             place.at = place.chunk.len();
             return false;
         };
@@ -231,6 +234,19 @@ fn closing_quote(place: &mut Place<'_>, escaped: &mut bool) -> bool {
         }
         *escaped = true;
     }
+}
+
+/// Where the first quote or backslash is. Most strings are short, so the first bytes are looked at without a call.
+#[inline]
+fn special(text: &[u8]) -> Option<usize> {
+    if let Some(first) = text.first_chunk() {
+        let bytes = u8x16::new(*first);
+        let found = bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
+        if found.to_bitmask() != 0 {
+            return Some(found.to_bitmask().trailing_zeros() as usize);
+        }
+    }
+    memchr2(b'"', b'\\', text)
 }
 
 fn of_literal(byte: u8) -> bool {
