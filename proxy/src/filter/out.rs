@@ -136,6 +136,12 @@ impl Out {
         self.counts.holed += 1;
     }
 
+    /// The size of the buffers that are held while nothing waits.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.mixed.capacity() + self.chunk.len()
+    }
+
     /// Puts the range that is not placed yet behind what is there.
     fn settle(&mut self) {
         if self.range.len() >= SLICE {

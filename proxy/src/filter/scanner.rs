@@ -61,6 +61,17 @@ impl<L: Lens> Scanner<L> {
         }
     }
 
+    /// The size of the buffer for the undecided piece.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        match &self.format {
+            Format::JsonList(scan) => scan.held_bytes(),
+            Format::JsonWatch(scan) => scan.held_bytes(),
+            Format::ProtoList(scan) => scan.held_bytes(),
+            Format::ProtoWatch(scan) => scan.held_bytes(),
+        }
+    }
+
     fn run(
         &mut self,
         step: impl FnOnce(&mut dyn Scan) -> Result<(), FilterError>,

@@ -152,3 +152,12 @@ fn trailers_pass_after_a_complete_body() {
     assert!(run.ended());
     assert!(matches!(Run::new(Shape::List, [step()]).error(), BodyError::Filter(FilterError::Truncated)));
 }
+
+#[test]
+fn a_body_is_small_and_an_idle_watch_holds_no_buffer() {
+    assert!(size_of::<Filtered<(), Sample, ()>>() <= 512);
+    let mut run = Run::new(Shape::Watch, [send(&A[..20]), send(&A[20..]), Poll::Pending]);
+    assert_eq!(run.data(), A);
+    assert!(run.poll().is_pending());
+    assert_eq!(run.body.scanner.held_bytes() + run.body.out.held_bytes(), 0);
+}

@@ -46,6 +46,11 @@ impl<L: Lens> JsonWatch<L> {
         }
     }
 
+    #[cfg(test)]
+    pub(in crate::filter) fn held_bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+
     fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         while let Some(token) = self.lexer.next(place)? {
             match (self.lexer.depth(), token) {

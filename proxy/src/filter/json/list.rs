@@ -56,6 +56,11 @@ impl<L: Lens> JsonList<L> {
         }
     }
 
+    #[cfg(test)]
+    pub(in crate::filter) fn held_bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+
     fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         while let Some(token) = self.lexer.next(place)? {
             match (self.member, self.lexer.depth()) {

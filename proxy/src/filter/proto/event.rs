@@ -37,6 +37,11 @@ impl<L: Lens> ProtoWatch<L> {
         Self { lens, carry: BytesMut::new(), length: None }
     }
 
+    #[cfg(test)]
+    pub(in crate::filter) fn held_bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+
     fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         loop {
             let length = match self.length {

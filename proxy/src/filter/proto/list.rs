@@ -67,6 +67,11 @@ impl<L: Lens> ProtoList<L> {
         Self { lens, limit, carry: BytesMut::new(), level: Level::Magic, head: None, raw_seen: false }
     }
 
+    #[cfg(test)]
+    pub(in crate::filter) fn held_bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+
     fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         while match self.level {
             Level::Magic => self.magic(place)?,
