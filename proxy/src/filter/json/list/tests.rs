@@ -84,6 +84,8 @@ fn pretty_text_stays_valid_and_a_last_line_feed_passes() {
     let body = "{\n  \"items\": [\n    {\"metadata\": {\"name\": \"x\"}},\n    {\"metadata\": {\"name\": \"a\"}}\n  ]\n}\n";
     let passed = list(body);
     assert!(passed.ends_with("]\n}\n"));
+    let all_kept = body.replace('x', "b");
+    assert_eq!(list(&all_kept), all_kept);
     let value: Value = serde_json::from_str(&passed).unwrap();
     assert_eq!(value["items"].as_array().unwrap().len(), 1);
 }

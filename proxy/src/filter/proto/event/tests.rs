@@ -50,6 +50,7 @@ fn what_is_no_event_is_refused() {
         b"\x12\x06\x0a\x04k8s\0".to_vec(),
         b"\x10\x01".to_vec(),
         b"\x0a\x01\xff".to_vec(),
+        b"\x12\x0b\x0a\x09k8s\0\x12\x00\x1a\x01z".to_vec(),
         b"\x12\x0c\x0a\x0ak8s\0\x12\x04\x0a\x02\x08\x01".to_vec(),
     ] {
         let error = refused(Encoding::Protobuf, Shape::Watch, &framed(&event));
