@@ -30,6 +30,15 @@ pub(super) struct Place<'a> {
     start: usize,
 }
 
+/// The part of a scanner that differs between formats.
+pub(super) trait Read {
+    /// Reads the chunk to its end; the piece it leaves unfinished is carried over.
+    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError>;
+
+    /// Whether the body may end here, if no piece is unfinished.
+    fn complete(&self) -> bool;
+}
+
 // === impl Place ===
 
 impl<'a> Place<'a> {

@@ -1,11 +1,13 @@
 //! Picks the scanner for a response, and stops at its first error.
 
+use super::held::{Place, Read};
 use super::json::event::JsonWatch;
 use super::json::list::JsonList;
 use super::proto::event::ProtoWatch;
 use super::proto::list::ProtoList;
 use super::{EXACT_LIMIT, Encoding, FilterError, Lens, Out, Scan, proto};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use std::mem;
 
 /// What a response holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,6 +22,8 @@ pub enum Shape {
 #[derive(Debug)]
 pub struct Scanner<L> {
     format: Format<L>,
+    /// The unfinished piece, as far as earlier chunks held it.
+    carry: BytesMut,
     failed: Option<FilterError>,
 }
 
@@ -48,7 +52,7 @@ impl<L: Lens> Scanner<L> {
             (Encoding::Protobuf, Shape::List) => Format::ProtoList(ProtoList::new(lens, limit)),
             (Encoding::Protobuf, Shape::Watch) => Format::ProtoWatch(ProtoWatch::new(lens)),
         };
-        Self { format, failed: None }
+        Self { format, carry: BytesMut::new(), failed: None }
     }
 
     /// For a watch that failed by our own reading: the last event the client should see. `None` for lists, which must break
@@ -61,42 +65,53 @@ impl<L: Lens> Scanner<L> {
         }
     }
 
-    /// The size of the buffer for the undecided piece.
+    /// The size of the buffer for the unfinished piece.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        match &self.format {
-            Format::JsonList(scan) => scan.held_bytes(),
-            Format::JsonWatch(scan) => scan.held_bytes(),
-            Format::ProtoList(scan) => scan.held_bytes(),
-            Format::ProtoWatch(scan) => scan.held_bytes(),
-        }
+        self.carry.capacity()
     }
 
-    fn run(
-        &mut self,
-        step: impl FnOnce(&mut dyn Scan) -> Result<(), FilterError>,
-    ) -> Result<(), FilterError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        let result = match &mut self.format {
-            Format::JsonList(scan) => step(scan),
-            Format::JsonWatch(scan) => step(scan),
-            Format::ProtoList(scan) => step(scan),
-            Format::ProtoWatch(scan) => step(scan),
+    fn read(&mut self, chunk: &Bytes, out: &mut Out) -> Result<BytesMut, FilterError> {
+        let mut place = Place::new(mem::take(&mut self.carry), chunk, out);
+        match &mut self.format {
+            Format::JsonList(format) => format.read(&mut place),
+            Format::JsonWatch(format) => format.read(&mut place),
+            Format::ProtoList(format) => format.read(&mut place),
+            Format::ProtoWatch(format) => format.read(&mut place),
+        }?;
+        Ok(place.turn())
+    }
+
+    fn complete(&self) -> bool {
+        let complete = match &self.format {
+            Format::JsonList(format) => format.complete(),
+            Format::JsonWatch(format) => format.complete(),
+            Format::ProtoList(format) => format.complete(),
+            Format::ProtoWatch(format) => format.complete(),
         };
-        self.failed = result.err();
-        result
+        complete && self.carry.is_empty()
     }
 }
 
 impl<L: Lens> Scan for Scanner<L> {
     fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError> {
-        self.run(|scan| scan.push(chunk, out))
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        out.open(&chunk);
+        let result = self.read(&chunk, out);
+        out.seal();
+        self.failed = result.as_ref().err().copied();
+        self.carry = result?;
+        Ok(())
     }
 
-    fn finish(&mut self, out: &mut Out) -> Result<(), FilterError> {
-        self.run(|scan| scan.finish(out))
+    fn finish(&mut self, _: &mut Out) -> Result<(), FilterError> {
+        match self.failed {
+            Some(error) => Err(error),
+            None if self.complete() => Ok(()),
+            None => Err(FilterError::Truncated),
+        }
     }
 }
 

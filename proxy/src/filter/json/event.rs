@@ -7,18 +7,15 @@
 use super::find::Finder;
 use super::lexer::{Lexer, Token};
 use super::text;
-use crate::filter::held::{Place, Span};
-use crate::filter::{FilterError, Lens, Out, Scan, Verdict};
-use bytes::{Bytes, BytesMut};
+use crate::filter::held::{Place, Read, Span};
+use crate::filter::{FilterError, Lens, Verdict};
 use memchr::memchr2;
-use std::mem;
 
 /// The scanner of one watch.
 #[derive(Debug)]
 pub(in crate::filter) struct JsonWatch<L> {
     lens: L,
     lexer: Lexer,
-    carry: BytesMut,
     member: Member,
     /// Whether the event is a bookmark or an error.
     control: bool,
@@ -36,35 +33,7 @@ enum Member {
 
 impl<L: Lens> JsonWatch<L> {
     pub(in crate::filter) fn new(lens: L) -> Self {
-        Self {
-            lens,
-            lexer: Lexer::default(),
-            carry: BytesMut::new(),
-            member: Member::Other,
-            control: false,
-            object: None,
-        }
-    }
-
-    #[cfg(test)]
-    pub(in crate::filter) fn held_bytes(&self) -> usize {
-        self.carry.capacity()
-    }
-
-    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
-        while let Some(token) = self.lexer.next(place)? {
-            match (self.lexer.depth(), token) {
-                (0, Token::Close) => self.decide(place)?,
-                (1, Token::Object) => self.begin(place),
-                (0, _) | (1, Token::Array) => return Err(NOT_EVENT),
-                (1, _) => self.event(token, place)?,
-                (2.., _) => self.inside(token, place)?,
-            }
-        }
-        if self.lexer.idle() {
-            place.mark();
-        }
-        place.check()
+        Self { lens, lexer: Lexer::default(), member: Member::Other, control: false, object: None }
     }
 
     /// The event opens: what came before it was white space.
@@ -127,18 +96,25 @@ impl<L: Lens> JsonWatch<L> {
     }
 }
 
-impl<L: Lens> Scan for JsonWatch<L> {
-    fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError> {
-        out.open(&chunk);
-        let mut place = Place::new(mem::take(&mut self.carry), &chunk, out);
-        let result = self.read(&mut place).map(|()| place.turn());
-        out.seal();
-        self.carry = result?;
-        Ok(())
+impl<L: Lens> Read for JsonWatch<L> {
+    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        while let Some(token) = self.lexer.next(place)? {
+            match (self.lexer.depth(), token) {
+                (0, Token::Close) => self.decide(place)?,
+                (1, Token::Object) => self.begin(place),
+                (0, _) | (1, Token::Array) => return Err(NOT_EVENT),
+                (1, _) => self.event(token, place)?,
+                (2.., _) => self.inside(token, place)?,
+            }
+        }
+        if self.lexer.idle() {
+            place.mark();
+        }
+        place.check()
     }
 
-    fn finish(&mut self, _: &mut Out) -> Result<(), FilterError> {
-        if self.lexer.idle() { Ok(()) } else { Err(FilterError::Truncated) }
+    fn complete(&self) -> bool {
+        self.lexer.idle()
     }
 }
 

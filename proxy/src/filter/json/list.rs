@@ -9,17 +9,14 @@ use super::find::Finder;
 use super::lexer::{Lexer, Token};
 use super::series::Series;
 use super::text;
-use crate::filter::held::{Place, Span};
-use crate::filter::{FilterError, Lens, Out, Scan, Verdict};
-use bytes::{Bytes, BytesMut};
-use std::mem;
+use crate::filter::held::{Place, Read, Span};
+use crate::filter::{FilterError, Lens, Verdict};
 
 /// The scanner of one list.
 #[derive(Debug)]
 pub(in crate::filter) struct JsonList<L> {
     lens: L,
     lexer: Lexer,
-    carry: BytesMut,
     member: Member,
     items_seen: bool,
     series: Series,
@@ -46,7 +43,6 @@ impl<L: Lens> JsonList<L> {
         Self {
             lens,
             lexer: Lexer::default(),
-            carry: BytesMut::new(),
             member: Member::Other,
             items_seen: false,
             series: Series::default(),
@@ -54,28 +50,6 @@ impl<L: Lens> JsonList<L> {
             begin: 0,
             item: None,
         }
-    }
-
-    #[cfg(test)]
-    pub(in crate::filter) fn held_bytes(&self) -> usize {
-        self.carry.capacity()
-    }
-
-    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
-        while let Some(token) = self.lexer.next(place)? {
-            match (self.member, self.lexer.depth()) {
-                (Member::Items, 2) => self.between_items(token, place)?,
-                (Member::Items, 3..) => self.inside_item(token, place)?,
-                (Member::Metadata, 2..) => self.metadata(token, place)?,
-                (_, 1) => self.root(token, place)?,
-                (_, 0) => self.outside(token, place)?,
-                _ => self.lexer.skip(),
-            }
-        }
-        if self.lexer.done() {
-            place.pass_all();
-        }
-        place.check()
     }
 
     /// The token closes the root, or is a value that is no object.
@@ -198,18 +172,26 @@ impl<L: Lens> JsonList<L> {
     }
 }
 
-impl<L: Lens> Scan for JsonList<L> {
-    fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError> {
-        out.open(&chunk);
-        let mut place = Place::new(mem::take(&mut self.carry), &chunk, out);
-        let result = self.read(&mut place).map(|()| place.turn());
-        out.seal();
-        self.carry = result?;
-        Ok(())
+impl<L: Lens> Read for JsonList<L> {
+    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        while let Some(token) = self.lexer.next(place)? {
+            match (self.member, self.lexer.depth()) {
+                (Member::Items, 2) => self.between_items(token, place)?,
+                (Member::Items, 3..) => self.inside_item(token, place)?,
+                (Member::Metadata, 2..) => self.metadata(token, place)?,
+                (_, 1) => self.root(token, place)?,
+                (_, 0) => self.outside(token, place)?,
+                _ => self.lexer.skip(),
+            }
+        }
+        if self.lexer.done() {
+            place.pass_all();
+        }
+        place.check()
     }
 
-    fn finish(&mut self, _: &mut Out) -> Result<(), FilterError> {
-        if self.lexer.done() { Ok(()) } else { Err(FilterError::Truncated) }
+    fn complete(&self) -> bool {
+        self.lexer.done()
     }
 }
 

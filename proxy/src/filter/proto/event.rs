@@ -6,10 +6,9 @@
 use super::MAGIC;
 use super::message::{self, CONTENT_ENCODING, Envelope, RAW, TYPE_META, repack, rewrite};
 use super::wire::{Fields, put_bytes, put_varint};
-use crate::filter::held::Place;
-use crate::filter::{FilterError, Lens, MAX_PIECE, Out, Scan, Verdict};
-use bytes::{Bytes, BytesMut};
-use std::mem;
+use crate::filter::held::{Place, Read};
+use crate::filter::{FilterError, Lens, MAX_PIECE, Verdict};
+use bytes::Bytes;
 
 /// The bytes of a frame's length.
 const PREFIX: usize = 4;
@@ -25,7 +24,6 @@ const NOT_EVENT: FilterError = FilterError::Malformed("a watch event with an obj
 #[derive(Debug)]
 pub(in crate::filter) struct ProtoWatch<L> {
     lens: L,
-    carry: BytesMut,
     /// The length of the frame at hand, once it is read.
     length: Option<usize>,
 }
@@ -34,28 +32,7 @@ pub(in crate::filter) struct ProtoWatch<L> {
 
 impl<L: Lens> ProtoWatch<L> {
     pub(in crate::filter) fn new(lens: L) -> Self {
-        Self { lens, carry: BytesMut::new(), length: None }
-    }
-
-    #[cfg(test)]
-    pub(in crate::filter) fn held_bytes(&self) -> usize {
-        self.carry.capacity()
-    }
-
-    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
-        loop {
-            let length = match self.length {
-                Some(length) => length,
-                None if !place.fill(PREFIX) => return Ok(()),
-                None => frame_length(place.piece())?,
-            };
-            self.length = Some(length);
-            if !place.fill(PREFIX + length) {
-                return Ok(());
-            }
-            self.length = None;
-            self.decide(place)?;
-        }
+        Self { lens, length: None }
     }
 
     /// A frame is complete.
@@ -80,18 +57,25 @@ impl<L: Lens> ProtoWatch<L> {
     }
 }
 
-impl<L: Lens> Scan for ProtoWatch<L> {
-    fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError> {
-        out.open(&chunk);
-        let mut place = Place::new(mem::take(&mut self.carry), &chunk, out);
-        let result = self.read(&mut place).map(|()| place.turn());
-        out.seal();
-        self.carry = result?;
-        Ok(())
+impl<L: Lens> Read for ProtoWatch<L> {
+    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        loop {
+            let length = match self.length {
+                Some(length) => length,
+                None if !place.fill(PREFIX) => return Ok(()),
+                None => frame_length(place.piece())?,
+            };
+            self.length = Some(length);
+            if !place.fill(PREFIX + length) {
+                return Ok(());
+            }
+            self.length = None;
+            self.decide(place)?;
+        }
     }
 
-    fn finish(&mut self, _: &mut Out) -> Result<(), FilterError> {
-        if self.length.is_none() && self.carry.is_empty() { Ok(()) } else { Err(FilterError::Truncated) }
+    fn complete(&self) -> bool {
+        self.length.is_none()
     }
 }
 

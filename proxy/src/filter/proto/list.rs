@@ -13,8 +13,8 @@
 use super::MAGIC;
 use super::message::{self, CONTENT_ENCODING, METADATA, RAW, TYPE_META};
 use super::wire::{Head, Wire, hole, put_bytes, put_padded, put_varint};
-use crate::filter::held::{Place, Span};
-use crate::filter::{FilterError, Lens, MAX_PIECE, Out, Scan, Verdict};
+use crate::filter::held::{Place, Read, Span};
+use crate::filter::{FilterError, Lens, MAX_PIECE, Out, Verdict};
 use bytes::{Bytes, BytesMut};
 use std::mem;
 
@@ -28,7 +28,6 @@ const SEGMENT: usize = 64 << 10;
 pub(in crate::filter) struct ProtoList<L> {
     lens: L,
     limit: usize,
-    carry: BytesMut,
     level: Level,
     /// The field at hand, once its header is read.
     head: Option<Head>,
@@ -64,21 +63,7 @@ struct Gathered {
 
 impl<L: Lens> ProtoList<L> {
     pub(in crate::filter) fn new(lens: L, limit: usize) -> Self {
-        Self { lens, limit, carry: BytesMut::new(), level: Level::Magic, head: None, raw_seen: false }
-    }
-
-    #[cfg(test)]
-    pub(in crate::filter) fn held_bytes(&self) -> usize {
-        self.carry.capacity()
-    }
-
-    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
-        while match self.level {
-            Level::Magic => self.magic(place)?,
-            Level::List { left: 0, .. } => self.end_list(place),
-            Level::Envelope | Level::List { .. } => self.field(place)?,
-        } {}
-        Ok(())
+        Self { lens, limit, level: Level::Magic, head: None, raw_seen: false }
     }
 
     /// Each step says whether it could be done with the bytes at hand.
@@ -170,19 +155,18 @@ impl<L: Lens> ProtoList<L> {
     }
 }
 
-impl<L: Lens> Scan for ProtoList<L> {
-    fn push(&mut self, chunk: Bytes, out: &mut Out) -> Result<(), FilterError> {
-        out.open(&chunk);
-        let mut place = Place::new(mem::take(&mut self.carry), &chunk, out);
-        let result = self.read(&mut place).map(|()| place.turn());
-        out.seal();
-        self.carry = result?;
+impl<L: Lens> Read for ProtoList<L> {
+    fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        while match self.level {
+            Level::Magic => self.magic(place)?,
+            Level::List { left: 0, .. } => self.end_list(place),
+            Level::Envelope | Level::List { .. } => self.field(place)?,
+        } {}
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Out) -> Result<(), FilterError> {
-        let between = matches!(self.level, Level::Envelope) && self.head.is_none() && self.carry.is_empty();
-        if between && self.raw_seen { Ok(()) } else { Err(FilterError::Truncated) }
+    fn complete(&self) -> bool {
+        matches!(self.level, Level::Envelope) && self.head.is_none() && self.raw_seen
     }
 }
 
