@@ -11,6 +11,7 @@
 //! Each program is a [`process::Process`] under a supervisor of its own, so nothing is left running whatever
 //! happens to the test. `make control-plane` builds the programs.
 
+pub mod bench;
 pub mod cluster;
 pub mod control_plane;
 pub mod controllers;
