@@ -66,6 +66,9 @@ pub enum HarnessError {
         /// What the last look showed.
         last: String,
     },
+    /// The judge cannot use what it is given.
+    #[error("the judge cannot use its input: {0}")]
+    Judge(#[from] shoal_judge::InputError),
     /// A user that this control plane was not started with.
     #[error("the control plane has no user {0}: name it in Options::users")]
     UnknownUser(String),

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod control_plane;
 pub mod controllers;
 pub mod error;
+pub mod evidence;
 pub mod health;
 pub mod kubeconfig;
 pub mod kubectl;
