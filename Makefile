@@ -15,6 +15,10 @@ help: ## Lists what there is to run
 control-plane: ## Builds the real programs into target/control-plane/bin/
 	@tests/control-plane/build.sh
 
+.PHONY: demo
+demo: ## Shows a stock kube-controller-manager at work as three shards; KEEP=1 leaves it up
+	@tests/demo.sh $(if $(KEEP),--keep)
+
 .PHONY: test
 test: control-plane ## Runs every test; builds what they need first
 	@tests/run.sh all

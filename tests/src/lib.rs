@@ -15,6 +15,7 @@ pub mod bench;
 pub mod cluster;
 pub mod control_plane;
 pub mod controllers;
+pub mod demo;
 pub mod error;
 pub mod evidence;
 pub mod health;

@@ -89,6 +89,11 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.admin.number())
     }
 
+    /// The base URL of its metrics.
+    pub fn metrics_url(&self) -> String {
+        format!("http://{}", self.config.metrics)
+    }
+
     /// A kubeconfig of a user for this proxy.
     pub fn kubeconfig(&self, plane: &ControlPlane, user: &User) -> Result<PathBuf, HarnessError> {
         plane.kubeconfig_via(&self.shard, user, self.url(), &self.ca)
@@ -101,7 +106,7 @@ impl Proxy {
 
     /// A scrape of its metrics.
     pub async fn metrics(&self) -> Result<Metrics, HarnessError> {
-        Ok(Metrics::parse(&get(&format!("http://{}", self.config.metrics), "/metrics").await?))
+        Ok(Metrics::parse(&get(&self.metrics_url(), "/metrics").await?))
     }
 }
 

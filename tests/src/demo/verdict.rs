@@ -1,0 +1,138 @@
+//! What came of it: what the proxies measured, and what the judge reads in the audit log.
+
+use std::collections::BTreeMap;
+
+use shoal_judge::{Report, Verdict as Says};
+
+use super::DemoError;
+use super::stand::Stand;
+use crate::proxy::Metrics;
+use crate::{HarnessError, evidence, ring};
+
+/// Resources that get a row of their own; the rest is one row.
+const TOP: usize = 7;
+/// Findings that are shown.
+const FINDINGS: usize = 5;
+
+/// Both witnesses at one time.
+pub(super) struct Verdict {
+    report: Report,
+    shards: Vec<(String, Metrics)>,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// Asks both. `asked` lists the deletions that were asked for so far, in the judge's form.
+    pub(super) async fn of(stand: &Stand, asked: &str) -> Result<Self, HarnessError> {
+        let log = evidence::snapshot(&stand.cluster.control_plane.audit_log())?;
+        let report = evidence::judge(&log, &ring::example(), asked)?;
+        let mut shards = Vec::new();
+        for shard in &stand.ring.shards {
+            shards.push((shard.proxy.shard().to_owned(), shard.proxy.metrics().await?));
+        }
+        Ok(Self { report, shards })
+    }
+
+    /// Writes of the ring that were judged.
+    pub(super) fn writes(&self) -> u64 {
+        self.report.judged
+    }
+
+    /// Writes of what was not the writer's.
+    pub(super) fn foreign(&self) -> u64 {
+        self.report.total(Says::Foreign)
+    }
+
+    /// A table: a column for each shard.
+    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![self.row("", str::to_owned)];
+        for (what, metric) in [
+            ("objects shown", "shoal_shown_objects_total"),
+            ("objects hidden", "shoal_hidden_objects_total"),
+            ("writes refused", "shoal_refused_writes_total"),
+        ] {
+            rows.push(self.row(what, |shard| self.metric(shard, metric).to_string()));
+        }
+        rows.push(self.row("writes, by the judge", |shard| self.written(shard, None).to_string()));
+        let (top, rest) = self.resources();
+        for resource in &top {
+            rows.push(
+                self.row(&format!("  {resource}"), |shard| self.written(shard, Some(resource)).to_string()),
+            );
+        }
+        let others =
+            |shard: &str| rest.iter().map(|resource| self.written(shard, Some(resource))).sum::<u64>();
+        rows.push(self.row("  others", |shard| others(shard).to_string()));
+        rows
+    }
+
+    fn row(&self, what: &str, cell: impl Fn(&str) -> String) -> Vec<String> {
+        let cells = self.shards.iter().map(|(shard, _)| cell(shard));
+        std::iter::once(what.to_owned()).chain(cells).collect()
+    }
+
+    fn metric(&self, shard: &str, metric: &str) -> u64 {
+        let scrape = self.shards.iter().find(|(name, _)| name == shard);
+        // Counters are whole numbers far below 2^53.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        scrape.map_or(0, |(_, metrics)| metrics.sum(metric, &[]) as u64)
+    }
+
+    fn written(&self, shard: &str, resource: Option<&str>) -> u64 {
+        let Some(writes) = self.report.shards.get(shard) else { return 0 };
+        resource.map_or(writes.writes, |resource| writes.resources.get(resource).copied().unwrap_or(0))
+    }
+
+    /// The resources that were written, the most written first: those with a row, and the others.
+    fn resources(&self) -> (Vec<&str>, Vec<&str>) {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (resource, count) in self.report.shards.values().flat_map(|writes| &writes.resources) {
+            *sums.entry(resource).or_default() += count;
+        }
+        let mut order: Vec<&str> = sums.keys().copied().collect();
+        order.sort_by_key(|resource| std::cmp::Reverse(sums.get(resource)));
+        let rest = order.split_off(order.len().min(TOP));
+        (order, rest)
+    }
+
+    /// The first things that the judge found.
+    pub(super) fn findings(&self) -> Vec<String> {
+        self.report.findings.iter().take(FINDINGS).map(ToString::to_string).collect()
+    }
+
+    /// The judge's closing line.
+    pub(super) fn closing(&self) -> String {
+        self.report.to_string().lines().last().unwrap_or_default().to_owned()
+    }
+
+    /// Fails unless the judge is clean, no proxy refused a write, and every shard took part.
+    pub(super) fn check(&self) -> Result<(), DemoError> {
+        self.check_report()?;
+        for (shard, _) in &self.shards {
+            let (shard, count) = (shard.clone(), self.metric(shard, "shoal_refused_writes_total"));
+            if count > 0 {
+                return Err(DemoError::Refused { shard, count });
+            }
+            if self.metric(&shard, "shoal_hidden_objects_total") == 0 {
+                return Err(DemoError::Idle { shard, what: "hid nothing" });
+            }
+            if self.written(&shard, None) == 0 {
+                return Err(DemoError::Idle { shard, what: "wrote nothing" });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_report(&self) -> Result<(), DemoError> {
+        let Some(first) = self.report.findings.first() else { return Ok(()) };
+        let total = |says| self.report.total(says);
+        Err(DemoError::Judge {
+            foreign: total(Says::Foreign),
+            late: total(Says::Late),
+            unasked: total(Says::Unasked),
+            evidence: total(Says::Evidence),
+            first: first.to_string(),
+        })
+    }
+}
