@@ -1,0 +1,153 @@
+//! An upstream that does what a test tells it, down to the frame: TLS and HTTP/2, and no control plane behind it.
+//!
+//! ```text
+//! test ──script──▶ Scripted ── Line (one a connection: GOAWAY, cut) ── Exchange (one a request) ── Sending (its body)
+//!   ▲                 │
+//!   └────── Seen ─────┘   what has arrived so far
+//! ```
+//! It speaks through h2 and not through a server library, because a test must be able to send what no such library
+//! sends: a body that is never finished, a stream that is refused, a connection that ends in the middle.
+
+pub mod client;
+mod exchange;
+mod line;
+pub mod pods;
+mod stage;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::Method;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+pub use self::exchange::{Exchange, Gone, Sending};
+pub use self::line::Line;
+pub use self::stage::{Asked, PING, PONG, Stage};
+use crate::pki::Pki;
+use crate::proxy::{Proxy, ProxyArgs};
+use crate::ring::{HUB, example};
+use crate::{HarnessError, kubeconfig};
+
+/// What Go's HTTP/2 server, and so the API server, allows on one connection.
+pub const STREAMS: u32 = 250;
+
+/// A running upstream. Dropping it cuts its connections.
+#[derive(Debug)]
+pub struct Scripted {
+    kubeconfig: PathBuf,
+    seen: watch::Receiver<Seen>,
+    task: JoinHandle<()>,
+}
+
+/// What has arrived at an upstream.
+#[derive(Debug, Default, Clone)]
+pub struct Seen {
+    /// Connections that were ever accepted.
+    pub connections: usize,
+    /// Requests in the order in which they came.
+    pub requests: Vec<Request>,
+    /// Streams that are open now: their body is not at its end and nobody has reset them.
+    pub open: usize,
+}
+
+/// One request that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Its method.
+    pub method: Method,
+    /// Its path, with the query.
+    pub target: String,
+    /// The connection that it came over, counted from 1.
+    pub connection: usize,
+}
+
+// === impl Scripted ===
+
+impl Scripted {
+    /// Listens on a free port, with certificates in `dir`. Each request goes through `script`, in a task of its own.
+    ///
+    /// `streams` is the limit that connections announce.
+    pub async fn start<F>(
+        dir: &Path,
+        streams: u32,
+        script: impl Fn(Exchange) -> F + Send + Sync + 'static,
+    ) -> Result<Self, HarnessError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let pki = Pki::create(&dir.join("upstream"))?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.map_err(HarnessError::io("listen for", dir))?;
+        let address = listener.local_addr().map_err(HarnessError::io("listen for", dir))?;
+        let kubeconfig = dir.join("upstream.kubeconfig");
+        kubeconfig::write(&kubeconfig, &format!("https://{address}"), &pki.ca, "unused")?;
+        let (book, seen) = watch::channel(Seen::default());
+        let script = Arc::new(move |exchange| -> line::Played { Box::pin(script(exchange)) });
+        let setup = line::Setup { book: Arc::new(book), streams, script };
+        let task = tokio::spawn(serve(listener, acceptor(&pki)?, setup));
+        Ok(Self { kubeconfig, seen, task })
+    }
+
+    /// Starts a proxy in front of it: shard `kcm-0` of the example ring. Its log goes to `dir`.
+    pub async fn proxy(&self, dir: &Path) -> Result<Proxy, HarnessError> {
+        let upstreams = [(HUB, self.kubeconfig.clone())];
+        Proxy::start(ProxyArgs { shard: "kcm-0", config: &example(), upstreams: &upstreams, dir }).await
+    }
+
+    /// What has arrived.
+    pub fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until what has arrived is as awaited; for ever if that never happens.
+    pub async fn until(&self, awaited: impl FnMut(&Seen) -> bool) {
+        // The book is kept for as long as this upstream runs.
+        let _ = self.seen.clone().wait_for(awaited).await;
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// How many requests came for exactly this path and query.
+    pub fn count(&self, target: &str) -> usize {
+        self.requests.iter().filter(|request| request.target == target).count()
+    }
+}
+
+/// Accepts connections until it is aborted, which ends them all.
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, setup: line::Setup) {
+    let mut lines = JoinSet::new();
+    while let Ok((tcp, _)) = listener.accept().await {
+        let (acceptor, setup) = (acceptor.clone(), setup.clone());
+        lines.spawn(async move {
+            let _ = tcp.set_nodelay(true);
+            if let Ok(tls) = acceptor.accept(tcp).await {
+                setup.speak(tls).await;
+            }
+        });
+    }
+}
+
+fn acceptor(pki: &Pki) -> Result<TlsAcceptor, HarnessError> {
+    let unusable = |reason: String| HarnessError::Answer { url: pki.cert.display().to_string(), reason };
+    let cert = CertificateDer::from_pem_file(&pki.cert).map_err(|error| unusable(error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_file(&pki.key).map_err(|error| unusable(error.to_string()))?;
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![cert], key);
+    let mut config = config.map_err(|error| unusable(error.to_string()))?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
