@@ -4,6 +4,7 @@ use super::{Counts, FilterError, Lens, Out, Scan, Scanner};
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use std::error::Error as StdError;
+use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -110,6 +111,35 @@ impl<B, L: Lens, M: Meter> Filtered<B, L, M> {
     }
 }
 
+impl<B, L, M> Filtered<B, L, M>
+where
+    B: Body + Unpin,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    L: Lens,
+    M: Meter,
+{
+    /// Reads until there is something to send, or nothing more will come. An error here is known before any byte is sent,
+    /// so the client can still be told what is wrong. Not for watches, whose head must not wait for an event.
+    pub async fn begin(&mut self) -> Result<(), BodyError> {
+        poll_fn(|cx| self.poll_fill(cx)).await?;
+        if let End::Failed(error) = self.end { Err(error.into()) } else { Ok(()) }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
+        while self.out.is_empty() && matches!(self.end, End::Open) {
+            match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
+                None => self.finish(None),
+                Some(Err(error)) => return Poll::Ready(Err(self.upstream_failed(error))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(mut data) => self.data(data.copy_to_bytes(data.remaining())),
+                    Err(frame) => self.finish(frame.into_trailers().ok()),
+                },
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<B, L, M> Body for Filtered<B, L, M>
 where
     B: Body + Unpin,
@@ -125,21 +155,12 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        loop {
-            if let Some(bytes) = this.out.pop() {
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
-            }
-            if !matches!(this.end, End::Open) {
-                return Poll::Ready(this.last());
-            }
-            match ready!(Pin::new(&mut this.upstream).poll_frame(cx)) {
-                None => this.finish(None),
-                Some(Err(error)) => return Poll::Ready(Some(Err(this.upstream_failed(error)))),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(mut data) => this.data(data.copy_to_bytes(data.remaining())),
-                    Err(frame) => this.finish(frame.into_trailers().ok()),
-                },
-            }
+        if let Err(error) = ready!(this.poll_fill(cx)) {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match this.out.pop() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Poll::Ready(this.last()),
         }
     }
 

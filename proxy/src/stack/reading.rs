@@ -13,7 +13,7 @@ use crate::{
     election::LockNames,
     filter::{
         Counts, Encoding, FilterError, Scanner, Shape,
-        body::{Filtered, Meter},
+        body::{BodyError, Filtered, Meter},
         object,
     },
     metrics::Metrics,
@@ -90,10 +90,13 @@ impl Reading {
                 let encoding = readable(response.headers())?;
                 let scanner = Scanner::new(encoding, shape, lens);
                 let meter = ObjectMeter(metrics.clone());
-                let filtered = |body| Filtered::new(body, scanner, meter).map_err(Into::into).boxed_unsync();
-                let mut response = response.map(filtered);
-                response.headers_mut().remove(header::CONTENT_LENGTH);
-                Ok(response)
+                let (mut parts, body) = response.into_parts();
+                let mut filtered = Filtered::new(body, scanner, meter);
+                if shape == Shape::List {
+                    filtered.begin().await.map_err(|error| unusable(&error))?;
+                }
+                parts.headers.remove(header::CONTENT_LENGTH);
+                Ok(Response::from_parts(parts, filtered.map_err(Into::into).boxed_unsync()))
             }
             Self::Lock(lock) => rename(response, &lock).await,
             Self::Whole | Self::Filtered(..) => {
@@ -129,6 +132,15 @@ fn readable(headers: &HeaderMap) -> Result<Encoding, Refusal> {
         BodyType::Json => Ok(Encoding::Json),
         BodyType::Protobuf => Ok(Encoding::Protobuf),
         _ => Err(unreadable(&format!("Content-Type {content_type:?}"))),
+    }
+}
+
+/// A list that ends, or fails, before any of it could be shown.
+fn unusable(error: &BodyError) -> Refusal {
+    let refusal = unreadable(&format!("a list that cannot be read ({error})"));
+    match error {
+        BodyError::Filter(_) => refusal,
+        BodyError::Upstream(_) => refusal.retry_after(1),
     }
 }
 

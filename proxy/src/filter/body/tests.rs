@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -130,6 +130,25 @@ fn what_upstream_breaks_off_is_no_clean_end() {
     }
     let mut run = Run::new(Shape::Watch, [send("{\"type\":")]);
     assert!(matches!(run.error(), BodyError::Filter(FilterError::Truncated)));
+}
+
+#[test]
+fn a_list_that_cannot_be_read_is_known_before_a_byte_is_sent() {
+    let begun = |steps: Vec<Step>| {
+        let mut run = Run::new(Shape::List, steps);
+        let begun = pin!(run.body.begin()).poll(&mut Context::from_waker(Waker::noop()));
+        (run, begun)
+    };
+    for bad in [vec![], vec![send("")], vec![send("nonsense")], vec![send("{\"kind\":\"Pod\",\"items\":7}")]]
+    {
+        assert!(matches!(begun(bad).1, Poll::Ready(Err(BodyError::Filter(_)))));
+    }
+    let broken = begun(vec![Poll::Ready(Some(Err("reset")))]).1;
+    assert!(matches!(broken, Poll::Ready(Err(BodyError::Upstream(_)))));
+    assert!(begun(vec![Poll::Pending]).1.is_pending());
+    let (mut run, good) = begun(vec![send("{\"items\":["), Poll::Pending]);
+    assert!(matches!(good, Poll::Ready(Ok(()))));
+    assert_eq!(run.data(), "{\"items\":[");
 }
 
 #[test]
