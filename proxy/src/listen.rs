@@ -2,7 +2,16 @@
 
 pub mod tls;
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::pending,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use http::{Request, Response};
 use hyper::{body::Incoming, service::service_fn};
@@ -21,7 +30,7 @@ use crate::body::Body;
 
 /// Longer is no controller's handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the head of a request may take on HTTP/1.1.
+/// How long the head of a request may take on HTTP/1.1, and that of a connection's first request on any.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The size of a request's head; tokens and impersonation headers fit easily.
 const HEADER_BYTES: u32 = 64 << 10;
@@ -72,13 +81,30 @@ async fn speak<H: Handler>(
     handler: Arc<H>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     tcp.set_nodelay(true)?;
-    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time");
-    let stream = timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await.map_err(late)??;
+    let late = |what| io::Error::new(io::ErrorKind::TimedOut, what);
+    let accepted = timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await;
+    let stream = accepted.map_err(|_| late("no TLS handshake in time"))??;
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = asked.clone();
     let service = service_fn(move |request| {
+        seen.store(true, Ordering::Relaxed);
         let handler = handler.clone();
         async move { Ok::<_, Infallible>(handler.handle(request).await) }
     });
-    server().serve_connection(TokioIo::new(stream), service).await
+    let server = server();
+    tokio::select! {
+        served = server.serve_connection(TokioIo::new(stream), service) => served,
+        () = silence(&asked) => Err(late("no request in time").into()),
+    }
+}
+
+/// Ends when a connection's first request is late. hyper waits for ever for the bytes that tell which HTTP is spoken,
+/// and on HTTP/2 for the first request.
+async fn silence(asked: &AtomicBool) {
+    sleep(HEADER_TIMEOUT).await;
+    if asked.load(Ordering::Relaxed) {
+        pending().await
+    }
 }
 
 fn server() -> auto::Builder<TokioExecutor> {
