@@ -29,7 +29,7 @@ test-fast: ## Runs the tests that need no control plane
 
 .PHONY: bench
 bench: control-plane ## Measures Shoal against a direct connection and the floor; writes target/bench/*.csv
-	cargo build --release -p shoal-proxy -p shoal-tests --bins
+	cargo build --release --bin shoal-proxy --bin shoal-floor --bin shoal-bench --bin shoal-supervise
 	target/release/shoal-bench
 
 .PHONY: crds
