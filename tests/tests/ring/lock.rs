@@ -24,7 +24,7 @@ pub(crate) async fn each_replica_leads_its_own(plane: &ControlPlane, ring: &Ring
     let mut holders = BTreeSet::new();
     for shard in &ring.shards {
         let holder = holder_upstream(&direct, shard).await;
-        assert_says_that_it_leads(shard);
+        assert_says_that_it_leads(shard).await;
         assert_shows_its_own_alone(plane, shard, &holder).await;
         assert!(holders.insert(holder), "{}'s holder holds another lock too", shard.proxy.shard());
     }
@@ -45,13 +45,17 @@ fn holder(lease: &Lease) -> Option<String> {
     lease.spec.as_ref()?.holder_identity.clone()
 }
 
-/// What client-go's leader election logs when it has become the leader.
-fn assert_says_that_it_leads(shard: &Shard) {
+/// What client-go's leader election logs when it has become the leader, which is a moment after the Lease says so.
+async fn assert_says_that_it_leads(shard: &Shard) {
     let log = shard.manager.process().log_path();
-    let text = std::fs::read_to_string(log).unwrap();
     let said = format!("lock=\"{NAMESPACE}/{LOCK}\"");
-    let leads = |line: &str| line.contains("uccessfully acquired lease") && line.contains(&said);
-    assert!(text.lines().any(leads), "{} does not say that it leads {said}", log.display());
+    wait_for(&format!("{} to say that it leads {said}", log.display()), DEADLINE, || async {
+        let text = std::fs::read_to_string(log).map_err(|error| error.to_string())?;
+        let leads = |line: &str| line.contains("uccessfully acquired lease") && line.contains(&said);
+        if text.lines().any(leads) { Ok(()) } else { Err(format!("{} lines", text.lines().count())) }
+    })
+    .await
+    .unwrap();
 }
 
 async fn assert_shows_its_own_alone(plane: &ControlPlane, shard: &Shard, holder: &str) {
