@@ -4,14 +4,13 @@ use std::path::Path;
 
 use super::Screen;
 use super::stand::Stand;
-use crate::programs::Programs;
-use crate::{HarnessError, User};
+use crate::{HarnessError, User, programs};
 
 /// Prints how to reach everything.
 pub(super) fn explain(stand: &Stand, screen: &Screen) -> Result<(), HarnessError> {
     let plane = &stand.cluster.control_plane;
     screen.step("Everything stays up until Ctrl-C. In another terminal:");
-    let kubectl = short(&Programs::find()?.path("kubectl")?);
+    let kubectl = short(&programs::target_dir()?.join("control-plane/bin/kubectl"));
     screen.line(&format!("alias k='{kubectl} --kubeconfig'"));
     screen.line(&format!("ALL={}", short(&plane.kubeconfig(&User::ADMIN)?)));
     for (index, shard) in stand.ring.shards.iter().enumerate() {
@@ -23,6 +22,7 @@ pub(super) fn explain(stand: &Stand, screen: &Screen) -> Result<(), HarnessError
         ("k $SHARD0 get deployments -A", "what kcm-0 is shown"),
         ("k $SHARD0 get lease -n kube-system", "its lock, under the name that it knows"),
         ("k $ALL get lease -n kube-system", "all three locks"),
+        ("k $SHARD0 delete namespace kube-system", "refused: another shard owns it"),
     ] {
         screen.line(&format!("{command:<46}# {what}"));
     }

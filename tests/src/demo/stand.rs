@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use kube::Client;
 use shoal_api::manifest;
-use shoal_sharding::{Rules, SlotMap, slot_of};
+use shoal_sharding::{Rules, Slot, SlotMap, Slots, slot_of};
 
 use super::DemoError;
 use super::screen::{Screen, table};
@@ -52,19 +52,16 @@ impl Stand {
     fn draw(&self, screen: &Screen) {
         let rows: Vec<Vec<String>> = self.ring.shards.iter().map(|shard| self.row(shard)).collect();
         for (index, line) in table(&rows, false).iter().enumerate() {
-            let joint = [" ─┐", " ─┼─▶ kube-apiserver", " ─┘"].get(index).unwrap_or(&"");
-            screen.shard_line(index, &format!("kube-controller-manager ─▶ {line}{joint}"));
+            let joint = ["─┐", "─┼─▶ kube-apiserver", "─┘"].get(index).unwrap_or(&"");
+            screen.shard_line(index, &format!("kube-controller-manager ─▶ {line} {joint}"));
         }
     }
 
     fn row(&self, shard: &Shard) -> Vec<String> {
         let name = shard.proxy.shard();
-        let slots = self.map.owners().get(name).copied().unwrap_or(0);
-        vec![
-            format!("shoal-proxy {name}"),
-            format!("owns {slots} of 256 slots"),
-            shard.proxy.url().trim_end_matches('/').to_owned(),
-        ]
+        let slots = format!("slots {}", ranges(&self.map.slots_of(name)));
+        let address = shard.proxy.url().trim_start_matches("https://").trim_end_matches('/');
+        vec![name.to_owned(), slots, address.to_owned()]
     }
 
     /// The shards' names, in order.
@@ -100,6 +97,18 @@ impl Stand {
     }
 }
 
+/// `0-85`, or `0-9,20-30`.
+fn ranges(slots: &Slots) -> String {
+    let mut ranges: Vec<(u8, u8)> = Vec::new();
+    for slot in (0..=u8::MAX).filter(|&slot| slots.contains(Slot(slot))) {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(slot) => *last = slot,
+            _ => ranges.push((slot, slot)),
+        }
+    }
+    ranges.iter().map(|(first, last)| format!("{first}-{last}")).collect::<Vec<_>>().join(",")
+}
+
 async fn exit_of(process: &Process) -> DemoError {
     let (program, log) = (process.name().to_owned(), process.log_path().to_owned());
     DemoError::Exited { program, code: process.wait().await, log }
@@ -114,4 +123,16 @@ fn read(folder: &Path) -> Result<(Rules, SlotMap), DemoError> {
         manifest::Ring::parse([ring.as_str(), map.as_str()]).map_err(|error| unusable(error.to_string()))?;
     let map = SlotMap::try_from(&ring.map.spec).map_err(|error| unusable(error.to_string()))?;
     Ok((Rules::new(&ring.controller.spec.resources), map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_three_ranges() {
+        let (_, map) = read(&ring::example()).unwrap();
+        let shown = ["kcm-0", "kcm-1", "kcm-2", "kcm-3"].map(|shard| ranges(&map.slots_of(shard)));
+        assert_eq!(shown, ["0-85", "86-170", "171-255", ""]);
+    }
 }

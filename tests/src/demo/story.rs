@@ -11,12 +11,12 @@ use super::stand::Stand;
 use super::verdict::Verdict;
 use super::{DemoError, Outcome, objects};
 use crate::load::{DB, ONCE, Progress, WEB};
-use crate::{HarnessError, Load, User, wait_for};
+use crate::{Load, User, wait_for};
 
 const NAMESPACES: usize = 12;
 /// For each wait; a loaded machine needs a good part of it.
 const DEADLINE: Duration = Duration::from_mins(4);
-const BAR: usize = 20;
+const BAR: usize = 12;
 
 /// The namespace and name of the controllers' lock.
 const LOCK: (&str, &str) = ("kube-system", "kube-controller-manager");
@@ -80,13 +80,19 @@ async fn fill(stand: &Stand, screen: &Screen) -> Result<Load, DemoError> {
         screen.shard_line(index, &format!("{shard}   {}", named.collect::<Vec<_>>().join("  ")));
     }
     load.create(&stand.client).await?;
-    settle(stand, screen, &load).await?;
+    settle(stand, screen, &load, "").await?;
     Ok(load)
 }
 
-async fn settle(stand: &Stand, screen: &Screen, load: &Load) -> Result<(), HarnessError> {
+/// A ring that does not get there has most likely done something else, which the judge can name.
+async fn settle(stand: &Stand, screen: &Screen, load: &Load, asked: &str) -> Result<(), DemoError> {
     let live = screen.live();
-    load.wait_settled(&stand.client, DEADLINE, |progress| live.show(&progress_line(progress))).await?;
+    let show = |progress: &Progress| live.show(&progress_line(progress));
+    if let Err(error) = load.wait_settled(&stand.client, DEADLINE, show).await {
+        live.end("not settled");
+        judge(stand, screen, asked).await?;
+        return Err(error.into());
+    }
     let progress = load.progress(&stand.client).await?;
     live.end(&format!("{}  settled", progress_line(&progress)));
     Ok(())
@@ -120,7 +126,7 @@ async fn change(stand: &Stand, screen: &Screen, load: &Load) -> Result<(String, 
     }
     changes.make(&stand.client).await?;
     let left = changes.left(load);
-    settle(stand, screen, &left).await?;
+    settle(stand, screen, &left, &changes.asked()).await?;
     changes.wait_deleted(&stand.client, DEADLINE).await?;
     Ok((changes.asked(), left))
 }

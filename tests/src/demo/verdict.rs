@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shoal_judge::{Report, Verdict as Says};
+use shoal_judge::{Finding, Report, Verdict as Says};
 
 use super::DemoError;
 use super::stand::Stand;
@@ -54,7 +54,7 @@ impl Verdict {
         ] {
             rows.push(self.row(what, |shard| self.metric(shard, metric).to_string()));
         }
-        rows.push(self.row("writes, by the judge", |shard| self.written(shard, None).to_string()));
+        rows.push(self.row("clean writes, by the judge", |shard| self.written(shard, None).to_string()));
         let (top, rest) = self.resources();
         for resource in &top {
             rows.push(
@@ -98,12 +98,19 @@ impl Verdict {
 
     /// The first things that the judge found.
     pub(super) fn findings(&self) -> Vec<String> {
-        self.report.findings.iter().take(FINDINGS).map(ToString::to_string).collect()
+        self.report.findings.iter().take(FINDINGS).map(sentence).collect()
     }
 
-    /// The judge's closing line.
+    /// A line for a verdict without findings.
     pub(super) fn closing(&self) -> String {
-        self.report.to_string().lines().last().unwrap_or_default().to_owned()
+        let Report { judged, lines, .. } = &self.report;
+        let totals =
+            [Says::Foreign, Says::Late, Says::Unasked, Says::Evidence].map(|says| self.report.total(says));
+        let [foreign, late, unasked, evidence] = totals;
+        format!(
+            "judge: {judged} writes in {lines} audit lines, \
+             foreign={foreign} late={late} unasked={unasked} evidence={evidence}"
+        )
     }
 
     /// Fails unless the judge is clean, no proxy refused a write, and every shard took part.
@@ -132,7 +139,11 @@ impl Verdict {
             late: total(Says::Late),
             unasked: total(Says::Unasked),
             evidence: total(Says::Evidence),
-            first: first.to_string(),
+            first: sentence(first),
         })
     }
+}
+
+fn sentence(finding: &Finding) -> String {
+    format!("{}: {}", finding.reason, finding.message)
 }
