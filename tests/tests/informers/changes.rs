@@ -1,4 +1,4 @@
-//! Random changes of ConfigMaps and Widgets, straight at the API server.
+//! Random changes of `ConfigMaps` and Widgets, straight at the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -97,7 +97,7 @@ impl Relays {
     /// Both sides of each shard in turn, both ways to end a connection on each.
     fn nth(&self, cut: usize) -> (&Relay, Cut) {
         let all: Vec<&Relay> = self.clients.iter().chain(&self.upstreams).collect();
-        let how = if cut / all.len() % 2 == 0 { Cut::Reset } else { Cut::Close };
+        let how = if (cut / all.len()).is_multiple_of(2) { Cut::Reset } else { Cut::Close };
         (all[cut % all.len()], how)
     }
 }

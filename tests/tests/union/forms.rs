@@ -87,7 +87,7 @@ impl Form {
 
     /// The next event.
     pub(crate) async fn event(self, stream: &mut Stream) -> Event {
-        if self.is_protobuf() { proto_event(stream.frame().await) } else { json_event(stream.line().await) }
+        if self.is_protobuf() { proto_event(&stream.frame().await) } else { json_event(&stream.line().await) }
     }
 }
 
@@ -142,9 +142,9 @@ fn json_item(object: &str, bytes: &[u8]) -> (Item, bool) {
     (Item { namespace, name, bytes: bytes.to_vec() }, annotations.contains_key(INITIAL_END))
 }
 
-fn json_event(line: Vec<u8>) -> Event {
-    let event: JsonEvent<'_> = serde_json::from_slice(&line).unwrap();
-    let (item, ends_initial) = json_item(event.object.get(), &line);
+fn json_event(line: &[u8]) -> Event {
+    let event: JsonEvent<'_> = serde_json::from_slice(line).unwrap();
+    let (item, ends_initial) = json_item(event.object.get(), line);
     Event { kind: event.r#type, item, ends_initial }
 }
 
@@ -236,8 +236,8 @@ fn proto_item(object: &[u8], bytes: &[u8]) -> (Item, bool) {
     (item, meta.annotations.contains_key(INITIAL_END))
 }
 
-fn proto_event(frame: Vec<u8>) -> Event {
+fn proto_event(frame: &[u8]) -> Event {
     let event = WatchEvent::decode(&frame[4..]).unwrap();
-    let (item, ends_initial) = proto_item(&unknown(&event.object.unwrap().raw).raw, &frame);
+    let (item, ends_initial) = proto_item(&unknown(&event.object.unwrap().raw).raw, frame);
     Event { kind: event.kind, item, ends_initial }
 }
