@@ -1,5 +1,7 @@
 //! The one body type that requests and responses have inside the proxy.
 
+mod joined;
+
 use std::{
     error::Error,
     pin::Pin,
@@ -10,6 +12,8 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 use prometheus::{IntCounter, IntGauge};
+
+pub use self::joined::Joined;
 
 /// Why a body ended early. hyper resets the stream or cuts the connection, so that the peer sees a
 /// broken transfer.

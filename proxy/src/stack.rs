@@ -16,7 +16,7 @@ use self::{
     reading::Reading,
 };
 use crate::{
-    body::{self, Body, Metered, Open},
+    body::{self, Body, Joined, Metered, Open},
     election::{LockNames, Touch},
     listen::Handler,
     metrics::Metrics,
@@ -159,7 +159,7 @@ impl Stack {
     fn metered(&self, verb: &str, response: Response<Body>) -> Response<Body> {
         let (sent, streams) = (self.metrics.bytes.with_label_values(&["sent"]), &self.metrics.streams);
         let open = Open::one(streams.with_label_values(&[verb]));
-        response.map(|body| Metered::new(body, sent, Some(open)).boxed_unsync())
+        response.map(|body| Metered::new(Joined::new(body), sent, Some(open)).boxed_unsync())
     }
 }
 
