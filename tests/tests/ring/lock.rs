@@ -65,7 +65,7 @@ async fn assert_shows_its_own_alone(plane: &ControlPlane, shard: &Shard, holder:
     assert_eq!(named(&through.get(LOCK).await.unwrap()), own, "get of {name}");
     let list = through.list(&ListParams::default()).await.unwrap();
     let locks: Vec<_> = list.iter().filter(|lease| is_lock(lease)).map(named).collect();
-    assert_eq!(locks, [own.clone()], "list of {name}");
+    assert_eq!(locks, std::slice::from_ref(&own), "list of {name}");
     assert_eq!(watched(&through).await, vec![own; EVENTS], "watch of {name}");
 }
 

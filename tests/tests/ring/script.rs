@@ -50,6 +50,6 @@ impl Script {
     /// Objects of a resource whose names begin so may be deleted.
     pub(crate) fn deletes(&mut self, resource: &str, namespace: &str, prefix: &str) {
         let line = json!({"resource": resource, "namespace": namespace, "namePrefix": prefix});
-        self.deletions.push_str(&format!("{line}\n"));
+        self.deletions.extend([line.to_string().as_str(), "\n"]);
     }
 }
