@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long = "upstream", value_name = "NAME=KUBECONFIG", required = true)]
     pub upstreams: Vec<UpstreamArg>,
 
-    /// What is logged, for example info,shoal_proxy=debug.
+    /// What is logged, for example `info,shoal_proxy=debug`.
     #[arg(long, env = "SHOAL_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 }

@@ -69,9 +69,9 @@ async fn the_lock_is_renamed_in_path_and_body_by_every_write() {
         assert_eq!(target_out, target.replace("leases/manager", "leases/manager-kcm-1"), "{method}");
         assert_eq!(body, theirs, "{method} {content_type}");
     }
-    let patch = r#"[{"op":"test","path":"/metadata/name","value":"manager"}]"#;
-    let (_, body) = renamed("PATCH", &path, "application/json-patch+json", patch).await;
-    assert_eq!(body, patch.replace("manager", "manager-kcm-1"));
+    let steps = r#"[{"op":"test","path":"/metadata/name","value":"manager"}]"#;
+    let (_, body) = renamed("PATCH", &path, "application/json-patch+json", steps).await;
+    assert_eq!(body, steps.replace("manager", "manager-kcm-1"));
 }
 
 #[tokio::test]
