@@ -85,15 +85,15 @@ async fn speak<H: Handler>(
     let accepted = timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await;
     let stream = accepted.map_err(|_| late("no TLS handshake in time"))??;
     let asked = Arc::new(AtomicBool::new(false));
-    let seen = asked.clone();
+    let first = asked.clone();
     let service = service_fn(move |request| {
-        seen.store(true, Ordering::Relaxed);
+        first.store(true, Ordering::Relaxed);
         let handler = handler.clone();
         async move { Ok::<_, Infallible>(handler.handle(request).await) }
     });
-    let server = server();
+    let http = server();
     tokio::select! {
-        served = server.serve_connection(TokioIo::new(stream), service) => served,
+        served = http.serve_connection(TokioIo::new(stream), service) => served,
         () = silence(&asked) => Err(late("no request in time").into()),
     }
 }
@@ -103,7 +103,7 @@ async fn speak<H: Handler>(
 async fn silence(asked: &AtomicBool) {
     sleep(HEADER_TIMEOUT).await;
     if asked.load(Ordering::Relaxed) {
-        pending().await
+        pending::<()>().await;
     }
 }
 
