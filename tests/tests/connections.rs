@@ -173,6 +173,15 @@ async fn a_write_is_never_sent_again() {
         ping(&client).await;
         assert_eq!(stage.upstream.seen().count(&target), 1, "{reason:?}");
     }
+    // A delete has no body that could be missing the second time.
+    let (target, asked, exchange) = delete(&mut stage, &client).await;
+    exchange.line().cut().await;
+    let again = tokio::select! {
+        response = asked => Ok(response.unwrap().unwrap().status()),
+        again = stage.next() => Err(again.unwrap().target().to_owned()),
+    };
+    assert_eq!(again, Ok(StatusCode::BAD_GATEWAY));
+    assert_eq!(stage.upstream.seen().count(&target), 1);
     // The server says that it has not looked at it: the client may repeat it, the proxy does not.
     let (target, asked, exchange) = write(&mut stage, &client, 9).await;
     exchange.reset(Reason::REFUSED_STREAM);
@@ -181,6 +190,15 @@ async fn a_write_is_never_sent_again() {
     assert_eq!(response.headers()[header::RETRY_AFTER], "1");
     ping(&client).await;
     assert_eq!(stage.upstream.seen().count(&target), 1);
+}
+
+async fn delete(stage: &mut Stage, client: &Wire) -> (String, Asked, Exchange) {
+    let target = format!("/api/v1/namespaces/{}/configmaps/a", namespaces(true).next().unwrap());
+    let mut request = client.request(&target);
+    *request.method_mut() = Method::DELETE;
+    let client = client.clone();
+    let asked = tokio::spawn(async move { client.send(request).await });
+    (target, asked, soon("the delete", stage.next()).await.unwrap())
 }
 
 #[tokio::test]
