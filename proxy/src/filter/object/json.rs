@@ -16,13 +16,20 @@ pub(super) struct Edit {
 }
 
 const NOT_OBJECT: FilterError = FilterError::Malformed("a JSON object");
+const TWO_READINGS: FilterError = FilterError::Malformed("one metadata with one name");
 
+/// A name that a later member takes back is refused: of a repeated `metadata` Go keeps the earlier fields in a typed
+/// object and drops them in an untyped one, and a `null` changes nothing in a typed one.
 pub(super) fn view(bytes: &Bytes) -> Result<OwnedView, FilterError> {
     let mut finder = Finder::default();
     walk(bytes, |token, lexer, place| match (token, lexer.depth()) {
         (Token::Object, 1) | (Token::Close, 0) => Ok(()),
         (_, 0) | (Token::Array, 1) => Err(NOT_OBJECT),
-        (_, depth) => finder.token(token, depth, lexer, place),
+        (_, depth) => {
+            let was_named = finder.found.name.is_some();
+            finder.token(token, depth, lexer, place)?;
+            if was_named && finder.found.name.is_none() { Err(TWO_READINGS) } else { Ok(()) }
+        }
     })?;
     let string =
         |span: Option<Span>| Ok(span.map(|span| value(bytes, span)).transpose()?.unwrap_or_default().into());

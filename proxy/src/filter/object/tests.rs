@@ -19,6 +19,22 @@ fn names_are_read() {
 }
 
 #[test]
+fn a_name_that_go_reads_in_two_ways_is_none() {
+    for text in [
+        r#"{"metadata":{"name":"x"},"metadata":{}}"#,
+        r#"{"metadata":{"name":"x"},"metadata":{"name":"y"}}"#,
+        r#"{"metadata":{"name":"x"},"metadata":null}"#,
+        r#"{"metadata":{"name":"x","name":null}}"#,
+        r#"{"metadata":{"name":"x"},"met\u0061data":{}}"#,
+    ] {
+        assert!(view(&Bytes::from(text), Encoding::Json).is_err(), "{text}");
+    }
+    for text in [r#"{"metadata":{"name":"x","name":"y"}}"#, r#"{"metadata":{},"metadata":{"name":"y"}}"#] {
+        assert_eq!(view(&Bytes::from(text), Encoding::Json).unwrap().name, "y", "{text}");
+    }
+}
+
+#[test]
 fn only_metadata_name_changes() {
     for (before, after) in [
         (r#"{"metadata":{"name":"lock"}}"#, r#"{"metadata":{"name":"lock-a-0"}}"#),
