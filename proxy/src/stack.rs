@@ -23,7 +23,7 @@ use crate::{
     ownership::{self, Passage, Ring},
     request::{KubeRequest, accept::StatusEncoding, path::Verb},
     respond::Refusal,
-    upstream::{Traffic, Upstream, user_agent::Claim},
+    upstream::{Traffic, Upstream, UpstreamError, user_agent::Claim},
 };
 
 /// Everything that a request needs on its way.
@@ -98,7 +98,8 @@ impl Stack {
         // 7 upstream.
         let traffic = if request.is_long_running() { Traffic::Stream } else { Traffic::Call };
         let sent = cluster.upstream.send(onward.parts, onward.body, traffic).await;
-        let response = sent.map_err(|error| error.refusal(&cluster.name, &request.method))?;
+        let refusal = |error: UpstreamError| error.refusal(&cluster.name, &request.method);
+        let response = sent.map_err(|error| onward.cut.refusal().unwrap_or_else(|| refusal(error)))?;
         if request.is_write() {
             self.metrics.writes.with_label_values(&[verb_label(&request.info.verb)]).inc();
         }

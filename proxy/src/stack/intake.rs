@@ -1,6 +1,12 @@
 //! A request on its way upstream: its limits, and the few edits that it may get.
 
-use std::{borrow::Cow, error::Error, fmt::Display, time::Duration};
+use std::{
+    borrow::Cow,
+    error::Error,
+    fmt::Display,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Uri, header, request::Parts};
@@ -29,9 +35,16 @@ pub(super) struct Onward {
     pub(super) parts: Parts,
     /// The body, within its limits.
     pub(super) body: Body,
+    /// Whether the body came whole.
+    pub(super) cut: Cut,
     /// The body once it has been read.
     read: Option<Bytes>,
 }
+
+/// Why a body ended early, if it did. It fails while it is sent, and the transport keeps the reason to itself: without
+/// this the client would be told that the connection broke and that its write may have been done.
+#[derive(Clone, Default)]
+pub(super) struct Cut(Arc<OnceLock<Refusal>>);
 
 // === impl Onward ===
 
@@ -54,7 +67,8 @@ impl Onward {
             body if unbounded => TimeoutBody::new(BODY_PAUSE, body).boxed_unsync(),
             body => TimeoutBody::new(BODY_PAUSE, Limited::new(body, BODY_BYTES)).boxed_unsync(),
         };
-        Ok(Self { parts, body, read: None })
+        let cut = Cut::default();
+        Ok(Self { parts, body: cut.watch(body), cut, read: None })
     }
 
     /// The name of the object in the body; empty if the API server is asked to choose one.
@@ -120,6 +134,24 @@ impl Onward {
         self.parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
         self.body = body::full(bytes.clone());
         self.read = Some(bytes);
+    }
+}
+
+// === impl Cut ===
+
+impl Cut {
+    fn watch(&self, body: Body) -> Body {
+        let cut = self.clone();
+        let note = move |error: BodyError| {
+            cut.0.get_or_init(|| body_error(&*error));
+            error
+        };
+        body.map_err(note).boxed_unsync()
+    }
+
+    /// What the client is told if its own body was at fault; an API server does nothing with half a request.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.0.get().cloned()
     }
 }
 

@@ -127,6 +127,19 @@ async fn a_body_is_bounded_whether_it_tells_its_length_or_not() {
     assert_eq!(onward.object_name(&request).await.unwrap_err().code, 413);
 }
 
+/// Most bodies are read by the connection upstream only.
+#[tokio::test]
+async fn a_body_that_fails_on_its_way_tells_why() {
+    let (request, whole) = onward("PUT", "/api/v1/namespaces/a/pods/b", "application/json", "x");
+    let mut whole = whole.unwrap();
+    assert!(whole.body.frame().await.unwrap().is_ok());
+    assert_eq!(whole.cut.refusal(), None);
+    let untold = Full::new(Bytes::from("x".repeat(BODY_BYTES + 1))).map_frame(|frame| frame);
+    let mut large = Onward::new(&request, whole.parts, untold).unwrap();
+    assert!(large.body.frame().await.unwrap().is_err());
+    assert_eq!(large.cut.refusal().unwrap().code, 413);
+}
+
 #[test]
 fn a_request_is_signed() {
     let (_, onward) = onward("PUT", "/api/v1/namespaces/a/pods/b", "", "");
