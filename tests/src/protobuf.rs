@@ -78,6 +78,7 @@ struct RawExtension {
 }
 
 #[derive(Clone, PartialEq, Message)]
+#[allow(clippy::struct_field_names, reason = "Kubernetes' own name")]
 struct Status {
     #[prost(string, tag = "2")]
     status: String,
