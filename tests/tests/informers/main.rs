@@ -188,9 +188,9 @@ fn asked_as_they_should(plane: &ControlPlane) {
         }
     }
     let count = |user: &User, how| asked.get(&(user.name.to_owned(), how)).copied().unwrap_or_default();
-    for user in [WATCHLIST, STREAMING_KUBE] {
-        assert!(count(&user, "streaming") > 0 && count(&user, "list") == 0, "{asked:?}");
-    }
+    // client-go lists once where a WatchList breaks off before its bookmark (reflector.go, ListAndWatchWithContext).
+    assert!(count(&WATCHLIST, "streaming") > count(&WATCHLIST, "list"), "{asked:?}");
+    assert!(count(&STREAMING_KUBE, "streaming") > 0 && count(&STREAMING_KUBE, "list") == 0, "{asked:?}");
     for user in [LISTING, LISTING_KUBE] {
         assert!(count(&user, "list") > 0 && count(&user, "watch") > 0, "{asked:?}");
         assert_eq!(count(&user, "streaming"), 0, "{asked:?}");
