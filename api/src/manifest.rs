@@ -47,6 +47,11 @@ pub enum ManifestError {
         /// How many there are.
         found: usize,
     },
+    /// An object that the API server would not take, or would put where nobody expects it.
+    #[error(
+        "ShardedController needs metadata.name and metadata.namespace: the namespace is the controller's own"
+    )]
+    Nameless,
     /// The map belongs to another ring.
     #[error("the ShardMap must have the name and namespace of its ring: expected {expected}, found {found}")]
     OtherRing {
@@ -76,7 +81,11 @@ impl Ring {
     }
 
     fn join(controller: ShardedController, map: ShardMap) -> Result<Self, ManifestError> {
-        let (expected, found) = (full_name(&controller.metadata), full_name(&map.metadata));
+        let metadata = &controller.metadata;
+        if metadata.name.is_none() || metadata.namespace.is_none() {
+            return Err(ManifestError::Nameless);
+        }
+        let (expected, found) = (full_name(metadata), full_name(&map.metadata));
         if expected != found {
             return Err(ManifestError::OtherRing { expected, found });
         }
@@ -166,6 +175,9 @@ spec:
         assert!(error(&[CONTROLLER, &MAP.replace("name: kcm", "name: other")]).contains("kube-system/other"));
         assert!(error(&["apiVersion: v1\nkind: Pod"]).contains("found v1 Pod"));
         assert!(error(&["{"]).contains("not YAML"));
+        assert!(
+            error(&[&CONTROLLER.replace(", namespace: kube-system", ""), MAP]).contains("metadata.namespace")
+        );
     }
 
     #[test]
