@@ -147,14 +147,23 @@ impl RawClient {
 
     /// The same over a chosen version of HTTP.
     pub async fn send_over(&self, http: Http, request: Request<Vec<u8>>) -> Result<Answer, HarnessError> {
+        self.answer(http, request.map(Full::from)).await
+    }
+
+    /// The same with any body.
+    pub async fn answer<B>(&self, http: Http, request: Request<B>) -> Result<Answer, HarnessError>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let url = request.uri().to_string();
-        let (parts, body) = self.open(http, request.map(|body| Full::from(body))).await?.into_parts();
+        let (parts, body) = self.open(http, request).await?.into_parts();
         #[allow(clippy::disallowed_methods, reason = "bounded")]
         let body = Limited::new(body, ANSWER_BYTES).collect().await.map_err(|error| failed(&url, &error))?;
         Ok(Answer { code: parts.status, headers: parts.headers, body: body.to_bytes() })
     }
 
-    /// Sends a request with any body, and returns when the head of the response is there.
+    /// Returns when the head of the response is there; the body is read byte by byte.
     pub async fn open<B>(&self, http: Http, request: Request<B>) -> Result<Response<Incoming>, HarnessError>
     where
         B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
@@ -172,7 +181,7 @@ impl RawClient {
     /// Opens a watch; an answer other than 200 is an error.
     pub async fn watch(&self, request: Request<Vec<u8>>) -> Result<Watch, HarnessError> {
         let url = request.uri().to_string();
-        let response = self.open(Http::Two, request.map(|body| Full::from(body))).await?;
+        let response = self.open(Http::Two, request.map(Full::from)).await?;
         let encoding = content_type(response.headers()).and_then(Encoding::of);
         match encoding.filter(|_| response.status() == StatusCode::OK) {
             Some(encoding) => Ok(Watch { encoding, body: response.into_body(), held: BytesMut::new() }),
