@@ -16,7 +16,8 @@ pub(crate) struct Kind {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
     pub(crate) resource: &'static str,
-    pub(crate) kind: &'static str,
+    /// As its objects say it, `Pod`.
+    pub(crate) type_name: &'static str,
     pub(crate) namespaced: bool,
 }
 
@@ -39,8 +40,13 @@ pub(crate) struct Fixture {
 /// Name of the namespaced objects.
 const NAME: &str = "web";
 
-const fn kind(group: &'static str, resource: &'static str, kind: &'static str, namespaced: bool) -> Kind {
-    Kind { group, version: "v1", resource, kind, namespaced }
+const fn kind(
+    group: &'static str,
+    resource: &'static str,
+    type_name: &'static str,
+    namespaced: bool,
+) -> Kind {
+    Kind { group, version: "v1", resource, type_name, namespaced }
 }
 
 /// In an order in which they can be created.
@@ -101,7 +107,7 @@ impl Kind {
             _ => json!({}),
         };
         object["apiVersion"] = self.api_version().into();
-        object["kind"] = self.kind.into();
+        object["kind"] = self.type_name.into();
         object["metadata"] = json!({"name": name});
         object
     }
@@ -144,7 +150,7 @@ impl Fixture {
         }
         if encoding == Encoding::Protobuf && kind.is_custom() {
             let metadata = message(&[(1, kind.name(side).as_bytes())]);
-            return pack(&kind.api_version(), kind.kind, message(&[(1, &metadata)]));
+            return pack(&kind.api_version(), kind.type_name, message(&[(1, &metadata)]));
         }
         let answer = match form.content {
             Content::New => self.try_create(kind, side, encoding).await,

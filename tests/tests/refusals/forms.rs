@@ -172,7 +172,7 @@ impl Form {
         encoding: Encoding,
         dry_run: bool,
     ) -> Option<Vec<u8>> {
-        let (version, kind, name) = (kind.api_version(), kind.kind, kind.name(side));
+        let (version, kind, name) = (kind.api_version(), kind.type_name, kind.name(side));
         let annotated = r#"{"metadata":{"annotations":{"test":"1"}}}"#;
         let text = match self.content {
             Content::New | Content::Current => return None,
