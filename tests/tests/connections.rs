@@ -1,6 +1,8 @@
 //! Connections come to an end, are full or say nothing; requests are answered, and none is sent twice.
 //!
 //! The upstream is played by the test. Deadlines end a test that hangs; none measures anything.
+//! No control plane is needed here.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
 use std::time::Duration;
 

@@ -2,6 +2,8 @@
 //! it is.
 //!
 //! The upstream is played by the test. Deadlines end a test that hangs; none measures anything.
+//! No control plane is needed here.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -210,9 +212,9 @@ async fn what_cannot_be_read_is_refused_before_the_head() {
             refused(soon(what, asked).await.unwrap().unwrap(), form, what).await;
         }
         let (asked, exchange) = soon("gzip", stage.ask(&client, LIST, form.of_list())).await.unwrap();
-        let head =
+        let gzipped =
             Response::builder().header("content-type", form.of_list()).header("content-encoding", "gzip");
-        let held = exchange.head(head.body(()).unwrap()).unwrap();
+        let held = exchange.head(gzipped.body(()).unwrap()).unwrap();
         refused(soon("gzip", asked).await.unwrap().unwrap(), form, "gzip").await;
         drop(held);
     }
