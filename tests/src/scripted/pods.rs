@@ -189,7 +189,7 @@ mod tests {
             for size in [4000, 4096] {
                 let pod = form.pod("team-0001", 7, size);
                 assert_eq!(pod.len(), size, "{form:?}");
-                assert_eq!(memchr::memchr_iter(MARK, pod).count(), 1, "{form:?}");
+                assert_eq!(memchr::memchr_iter(MARK, &pod).count(), 1, "{form:?}");
             }
         }
     }
