@@ -123,7 +123,7 @@ impl Gate<'_> {
         let slot = slot_of(self.cluster, &key);
         match self.ring.map.owned_at(slot, &self.ring.shard) {
             Some(epoch) => Ok(Passage::Claimed(Claim { slot, epoch })),
-            None => Err(self.forbidden("ForeignSlot", "metadata.namespace", &self.foreign(slot, &key))),
+            None => Err(self.forbidden("ForeignSlot", self.key_field(), &self.foreign(slot, &key))),
         }
     }
 
@@ -146,7 +146,12 @@ impl Gate<'_> {
             let message = format!("Operation cannot be fulfilled on {what}: {why}");
             Refusal::new(StatusCode::CONFLICT, "Conflict", message)
         };
-        refusal.about(self.subject()).because("ForeignSlot", "metadata.namespace", why)
+        refusal.about(self.subject()).because("ForeignSlot", self.key_field(), why)
+    }
+
+    /// What the slot depends on.
+    fn key_field(self) -> &'static str {
+        if namespace_of(self.target).is_empty() { "metadata.name" } else { "metadata.namespace" }
     }
 
     fn foreign(self, slot: Slot, key: &str) -> String {

@@ -83,12 +83,14 @@ impl Stack {
     ) -> Result<Response<Body>, Refusal> {
         // 1 listen: what has no way through yet ends here; bodies get their limits.
         let mut onward = Onward::new(request, parts, body)?;
-        // 6 election, before 5: a lock belongs to its shard, whatever slot its namespace is in.
-        let lock = self.rename_lock(request, &mut onward).await?;
-        // 5 ownership: the write gate.
-        let claim = match lock {
-            Some(_) => None,
-            None => self.pass_gate(cluster, request, &mut onward).await?,
+        // 5 ownership and 6 election: may this shard do it, and by what right.
+        let (lock, claim) = match self.admit(cluster, request, &mut onward).await {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                self.count_refused(request, &refusal);
+                onward.discard().await;
+                return Err(refusal);
+            }
         };
         // 8 filter: the server is asked only for what can be read on the way back.
         let reading = Reading::of(&self.ring, &cluster.name, request, lock);
@@ -105,6 +107,19 @@ impl Stack {
         }
         // 8 filter, 9 respond.
         reading.apply(response, &self.metrics).await
+    }
+
+    /// A lock belongs to its shard, whatever slot its namespace is in; so election is asked first.
+    async fn admit(
+        &self,
+        cluster: &Cluster,
+        request: &KubeRequest,
+        onward: &mut Onward,
+    ) -> Result<(Option<&LockNames>, Option<Claim>), Refusal> {
+        match self.rename_lock(request, onward).await? {
+            Some(lock) => Ok((Some(lock), None)),
+            None => Ok((None, self.pass_gate(cluster, request, onward).await?)),
+        }
     }
 
     async fn rename_lock(
@@ -137,22 +152,23 @@ impl Stack {
         request: &KubeRequest,
         onward: &mut Onward,
     ) -> Result<Option<Claim>, Refusal> {
-        let passage = match ownership::check(&self.ring, &cluster.name, request) {
-            Ok(Passage::Unnamed) => {
+        let passage = match ownership::check(&self.ring, &cluster.name, request)? {
+            Passage::Unnamed => {
                 let name = onward.object_name(request).await?;
-                ownership::check_named(&self.ring, &cluster.name, request, &name)
+                ownership::check_named(&self.ring, &cluster.name, request, &name)?
             }
             decided => decided,
         };
-        match passage.inspect_err(|refusal| self.count_refused(request, refusal))? {
+        match passage {
             Passage::Claimed(claim) => Ok(Some(claim)),
             Passage::Free | Passage::Unnamed => Ok(None),
         }
     }
 
     fn count_refused(&self, request: &KubeRequest, refusal: &Refusal) {
-        let (verb, reason) =
-            (verb_label(&request.info.verb), refusal.cause.as_ref().map_or("", |cause| cause.reason));
+        // Without a cause it is the client's mistake and no matter of shards.
+        let Some(cause) = &refusal.cause else { return };
+        let (verb, reason) = (verb_label(&request.info.verb), cause.reason);
         self.metrics.refused_writes.with_label_values(&[verb, reason]).inc();
         tracing::info!(path = request.info.path, verb, reason, message = refusal.message, "write refused");
     }

@@ -59,6 +59,7 @@ async fn odd_requests_end_at_the_proxy_and_claims_are_not_believed() {
     for http in Http::ALL {
         unclear_targets(&client, http, &namespace).await;
         too_large(&client, http, &namespace).await;
+        large_and_foreign(&client, http).await;
         claims(&client, &nobody, http, &namespace).await;
     }
     upgrades(&client, &namespace).await;
@@ -97,6 +98,17 @@ async fn too_large(client: &RawClient, http: Http, namespace: &str) {
     let request = stopped("GET", "/api/v1/nodes").header("x-long", "x".repeat(100 << 10));
     let answer = client.send_over(http, request.body(Vec::new()).unwrap()).await.unwrap();
     assert_eq!(answer.code, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "{http:?} {answer:?}");
+}
+
+/// A refused client that is still sending gets to see why.
+async fn large_and_foreign(client: &RawClient, http: Http) {
+    let foreign = names_in_slot(255).next().unwrap();
+    let target = format!("/api/v1/namespaces/{foreign}/configmaps/large");
+    for _ in 0..10 {
+        let request = stopped("PUT", &target).header("content-type", "application/json");
+        let answer = client.send_over(http, request.body(vec![b' '; 2 << 20]).unwrap()).await.unwrap();
+        assert_status(&answer, StatusCode::CONFLICT, "Conflict", &format!("{http:?} {target}"));
+    }
 }
 
 /// HTTP/1.1 only; in HTTP/2 such headers are malformed.

@@ -117,6 +117,18 @@ impl Onward {
         self.parts.headers.insert(header::USER_AGENT, agent);
     }
 
+    /// Reads what is left of the body of a refused request, as much as the API server would take: a peer that is
+    /// still sending on HTTP/1.1 would find its connection closed, and never see why.
+    pub(super) async fn discard(&mut self) {
+        let mut left = BODY_BYTES;
+        while let Some(Ok(frame)) = self.body.frame().await {
+            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    }
+
     /// Reads the body, once.
     #[allow(clippy::disallowed_methods, reason = "the body is bounded when it is taken over")]
     async fn read(&mut self) -> Result<Bytes, Refusal> {

@@ -57,9 +57,11 @@ impl Line {
         let _ = self.orders.send(Order::GoAway).await;
     }
 
-    /// Closes the socket under everything that runs.
+    /// Closes the socket under everything that runs, and returns when that is done: an exchange that is dropped
+    /// earlier would reset its stream first, which is another fault.
     pub async fn cut(&self) {
         let _ = self.orders.send(Order::Cut).await;
+        self.orders.closed().await;
     }
 }
 

@@ -140,6 +140,34 @@ async fn a_body_that_fails_on_its_way_tells_why() {
     assert_eq!(large.cut.refusal().unwrap().code, 413);
 }
 
+#[tokio::test]
+async fn the_body_of_a_refused_request_is_read_but_not_for_ever() {
+    let (_, small) = onward("PUT", "/api/v1/namespaces/a/pods/b", "application/json", "{}");
+    let mut small = small.unwrap();
+    small.discard().await;
+    assert!(small.body.frame().await.is_none());
+    // A proxied body has no limit of its own, and this one no end.
+    let (request, proxied) = onward("POST", "/api/v1/namespaces/a/services/b/proxy/c", "text/plain", "x");
+    let mut endless = Onward::new(&request, proxied.unwrap().parts, Endless).unwrap();
+    endless.discard().await;
+    assert!(endless.body.frame().await.is_some());
+}
+
+/// A body that never ends.
+struct Endless;
+
+impl HttpBody for Endless {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        std::task::Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from(vec![0; 1 << 20])))))
+    }
+}
+
 #[test]
 fn a_request_is_signed() {
     let (_, onward) = onward("PUT", "/api/v1/namespaces/a/pods/b", "", "");
