@@ -29,7 +29,8 @@ fast_targets() {
 case ${1:-} in
 all)
     # Cargo builds the programs of a package for that package's tests only.
-    cargo build --workspace --bins
+    # With the tests, so that both are built with the same features, hence once.
+    cargo build --workspace --bins --tests
     run cargo test --workspace --no-fail-fast
     ;;
 fast)
