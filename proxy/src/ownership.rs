@@ -33,7 +33,7 @@ pub enum Passage {
     Free,
     /// A write of this shard's own.
     Claimed(Claim),
-    /// A create of a cluster-scoped object, whose name is in its body: ask `Gate::named`.
+    /// A create of a cluster-scoped object, whose name is in its body: ask [`check_named`].
     Unnamed,
 }
 
