@@ -14,12 +14,12 @@ use axum::{
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use crate::metrics::Metrics;
+use crate::{drain::Drain, metrics::Metrics};
 
 /// What `/configz` shows. It holds no credential.
 #[derive(Debug, Serialize)]
@@ -56,6 +56,8 @@ pub struct Admin {
     pub config: Arc<Config>,
     /// Whether it is ready.
     pub readiness: Readiness,
+    /// Whether it is to end.
+    pub drain: Drain,
     /// What it measures.
     pub metrics: Arc<Metrics>,
 }
@@ -81,6 +83,7 @@ impl Admin {
         let pages = Router::new()
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
+            .route("/drain", post(drain))
             .route(
                 "/configz",
                 get(|State(admin): State<Self>| async move { Json(&*admin.config).into_response() }),
@@ -91,7 +94,15 @@ impl Admin {
     }
 }
 
+async fn drain(State(admin): State<Admin>) -> &'static str {
+    admin.drain.begin();
+    "draining\n"
+}
+
 async fn readyz(State(admin): State<Admin>) -> Response {
+    if admin.drain.has_begun() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "not ready: draining\n").into_response();
+    }
     if admin.readiness.is_set() {
         return "ok\n".into_response();
     }

@@ -1,46 +1,48 @@
 //! Wires the rooms together, and does nothing else.
 
-use std::{error::Error, net::SocketAddr, path::Path, sync::Arc, thread, time::Duration};
+use std::{error::Error, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
     signal::unix::{SignalKind, signal},
+    sync::Semaphore,
     time::sleep,
 };
+use tokio_util::task::TaskTracker;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
     admin::{Admin, Config, Readiness},
-    args::{Args, UpstreamArg},
-    config, listen,
-    listen::tls,
+    args::{Args, ForwardIdentity, Listen, UpstreamArg},
+    config,
+    drain::Drain,
+    listen::{Listener, Security, tls, token::ListenToken},
     metrics::Metrics,
     ownership::Ring,
-    stack::Stack,
-    upstream::{Upstream, kubeconfig::Endpoint},
+    stack::{Clusters, Identity, Stack},
+    upstream::Upstream,
 };
 
 /// A shard's identity is claimed once for the life of a static map.
 const TERM: u64 = 1;
 /// How often an unreachable hub is tried before the proxy is ready.
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// How often files are looked at for a rotation. A kubelet takes up to a minute to bring one.
+const RELOAD_PERIOD: Duration = Duration::from_secs(5);
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Runs the proxy until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    tracing_subscriber::fmt()
-        .json()
-        .with_env_filter(EnvFilter::try_new(&args.log)?)
-        .with_writer(std::io::stderr)
-        .init();
+    let log = EnvFilter::try_new(&args.log)?;
+    tracing_subscriber::fmt().json().with_env_filter(log).with_writer(std::io::stderr).init();
     let metrics = Arc::new(Metrics::new()?);
     let ring = Arc::new(Ring::compile(&config::read(&args.config)?, &args.shard, TERM)?);
-    let mut upstreams = upstreams(&args.upstreams, &metrics)?.into_iter();
-    let hub = upstreams.next().ok_or("at least one --upstream is needed")?;
     metrics.owned_slots.set(i64::try_from(ring.slots.len())?);
-    let stack = Arc::new(Stack::new(ring, hub, upstreams.collect(), metrics));
+    let identity = identity(args)?;
+    let clusters = clusters(&args.upstreams, args.forward_identity, &metrics)?;
+    let stack = Arc::new(Stack::new(ring, clusters, identity, Drain::default(), metrics));
     runtime()?.block_on(serve(args, stack))
 }
 
@@ -50,28 +52,42 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
-    let acceptor = tls::acceptor(&args.tls_dir)?;
-    let listener = bind(args.listen.0).await?;
+    let security = match args.listen.tls {
+        true => Security::Tls(tls::acceptor(&args.tls_dir)?),
+        false => Security::Plain,
+    };
+    let listener = Listener {
+        socket: bind(args.listen.address).await?,
+        security,
+        connections: Arc::new(Semaphore::new(args.max_connections.into())),
+        open: stack.metrics.connections.clone(),
+        drain: stack.drain.clone(),
+        handler: stack.clone(),
+    };
     let readiness = Readiness::default();
-    start_admin(args, &stack, listener.local_addr()?, readiness.clone()).await?;
+    let address = listener.socket.local_addr()?;
+    start_admin(args, &stack, Listen { address, ..args.listen }, readiness.clone()).await?;
     tokio::spawn(become_ready(stack.clusters.hub().clone(), readiness));
-    let open = stack.metrics.connections.clone();
-    tokio::select! {
-        never = listen::serve(listener, acceptor, open, stack) => match never {},
-        told = stop_signal() => Ok(told?),
-    }
+    tokio::spawn(stay_current(stack.clone()));
+    tokio::spawn(begin_on_signal(stack.drain.clone())?);
+    let tracker = TaskTracker::new();
+    tokio::spawn(listener.serve(tracker.clone()));
+    stack.drain.run(&tracker).await;
+    tracing::info!("drained");
+    Ok(())
 }
 
 async fn start_admin(
     args: &Args,
     stack: &Stack,
-    listen: SocketAddr,
+    listen: Listen,
     readiness: Readiness,
 ) -> Result<(), Failure> {
     let (admin, metrics) = (bind(args.admin).await?, bind(args.metrics).await?);
     let config = describe(stack, listen, metrics.local_addr()?);
     tracing::info!(admin = %admin.local_addr()?, config = serde_json::to_string(&config)?, "serving");
-    let state = Admin { config: Arc::new(config), readiness, metrics: stack.metrics.clone() };
+    let (drain, measured) = (stack.drain.clone(), stack.metrics.clone());
+    let state = Admin { config: Arc::new(config), readiness, drain, metrics: measured };
     let (admin, metrics) = (admin.into_std()?, metrics.into_std()?);
     thread::Builder::new().name("admin".to_owned()).spawn(move || {
         let served = runtime().and_then(|runtime| {
@@ -99,26 +115,72 @@ async fn become_ready(hub: Arc<Upstream>, readiness: Readiness) {
     readiness.set();
 }
 
-async fn stop_signal() -> std::io::Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// Looks for rotated files for as long as the proxy runs. What cannot be used leaves the last good in force.
+async fn stay_current(stack: Arc<Stack>) {
+    loop {
+        sleep(RELOAD_PERIOD).await;
+        for cluster in stack.clusters.iter() {
+            note(&cluster.name, cluster.upstream.reload().await);
+        }
+        if let Identity::Own(token) = &stack.identity {
+            note("listen-token", token.reload());
+        }
     }
-    tracing::info!("stopping");
-    Ok(())
 }
 
-fn upstreams(args: &[UpstreamArg], metrics: &Metrics) -> Result<Vec<Arc<Upstream>>, Failure> {
-    let one = |arg: &UpstreamArg| {
-        let endpoint = Endpoint::from_kubeconfig(&arg.name, Path::new(&arg.kubeconfig))
-            .map_err(|error| format!("--upstream {}={}: {error}", arg.name, arg.kubeconfig.display()))?;
-        Ok(Arc::new(Upstream::new(endpoint, metrics)))
+fn note(what: &str, outcome: Result<bool, impl Error>) {
+    match outcome {
+        Ok(false) => {}
+        Ok(true) => tracing::info!(what, "changed files are in force"),
+        Err(error) => {
+            tracing::warn!(what, %error, "changed files cannot be used; the last good stay in force")
+        }
+    }
+}
+
+/// The first TERM or INT begins the drain, a second one ends it.
+fn begin_on_signal(drain: Drain) -> std::io::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if drain.has_begun() {
+                drain.force();
+            }
+            tracing::info!("draining");
+            drain.begin();
+        }
+    })
+}
+
+fn identity(args: &Args) -> Result<Identity, Failure> {
+    match (args.forward_identity, &args.listen_token_file) {
+        (ForwardIdentity::Own, Some(path)) => Ok(Identity::Own(ListenToken::read(path.clone())?)),
+        (ForwardIdentity::Own, None) => Err("--forward-identity=own needs --listen-token-file".into()),
+        (ForwardIdentity::Client, _) => Ok(Identity::Client),
+    }
+}
+
+fn clusters(args: &[UpstreamArg], identity: ForwardIdentity, metrics: &Metrics) -> Result<Clusters, Failure> {
+    let one = |UpstreamArg { name, source }: &UpstreamArg| {
+        let upstream = Upstream::new(name, source.clone(), metrics)
+            .map_err(|error| format!("--upstream {name}={source}: {error}"))?;
+        if identity == ForwardIdentity::Own && upstream.credential().is_none() {
+            return Err(format!(
+                "--upstream {name}={source}: --forward-identity=own needs a token of its user"
+            ));
+        }
+        Ok(Arc::new(upstream))
     };
-    args.iter().map(one).collect()
+    let mut upstreams = args.iter().map(one).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let hub = upstreams.next().ok_or("at least one --upstream is needed")?;
+    Ok(Clusters::new(hub, upstreams.collect()))
 }
 
-fn describe(stack: &Stack, listen: SocketAddr, metrics: SocketAddr) -> Config {
+fn describe(stack: &Stack, listen: Listen, metrics: SocketAddr) -> Config {
     let ring = &stack.ring;
     Config {
         ring: format!("{}/{}", ring.namespace, ring.name),
@@ -126,7 +188,7 @@ fn describe(stack: &Stack, listen: SocketAddr, metrics: SocketAddr) -> Config {
         term: ring.term,
         map_version: ring.map.version(),
         owned_slots: ring.slots.len(),
-        listen: format!("https://{listen}"),
+        listen: listen.to_string(),
         metrics,
         upstreams: stack
             .clusters

@@ -1,8 +1,10 @@
 //! The command line; the only reader of flags and environment.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+
+use crate::upstream::endpoint::Source;
 
 /// Stands between a controller and its API servers, and lets it work on its own shard only.
 #[derive(Debug, Parser)]
@@ -16,9 +18,10 @@ pub struct Args {
     #[arg(long, env = "SHOAL_SHARD", value_name = "ID")]
     pub shard: String,
 
-    /// Where the controller connects, https://IP:PORT. Port 0 takes a free one; the log and /configz tell which.
-    #[arg(long, env = "SHOAL_LISTEN", value_name = "https://ADDR", default_value = "https://127.0.0.1:6443")]
-    pub listen: Https,
+    /// Where the controller connects: https://IP:PORT, or http:// on a loopback address. Port 0 takes a free
+    /// one; the log and /configz tell which.
+    #[arg(long, env = "SHOAL_LISTEN", value_name = "URL", default_value = "https://127.0.0.1:6443")]
+    pub listen: Listen,
 
     /// Where the listener's certificate authority is kept; the controller trusts its ca.crt.
     #[arg(long, env = "SHOAL_TLS_DIR", value_name = "DIR")]
@@ -32,41 +35,83 @@ pub struct Args {
     #[arg(long, env = "SHOAL_METRICS", value_name = "ADDR", default_value = "127.0.0.1:15021")]
     pub metrics: SocketAddr,
 
-    /// An API server: the cluster's name in the ring and a kubeconfig, of which only the cluster is used. The first
-    /// is the hub; the others are reached under `/clusters/NAME`.
-    #[arg(long = "upstream", value_name = "NAME=KUBECONFIG", required = true)]
+    /// An API server: the cluster's name in the ring, and a kubeconfig or `in-cluster`. The first is the hub; the
+    /// others are reached under `/clusters/NAME`. The files are read again when they change.
+    #[arg(long = "upstream", value_name = "NAME=KUBECONFIG|in-cluster", required = true)]
     pub upstreams: Vec<UpstreamArg>,
+
+    /// Whose credential goes upstream: the client's own, or the one in the upstream's kubeconfig.
+    #[arg(long, env = "SHOAL_FORWARD_IDENTITY", value_enum, default_value_t = ForwardIdentity::Client)]
+    pub forward_identity: ForwardIdentity,
+
+    /// The file with the token that clients must present with --forward-identity=own.
+    #[arg(
+        long,
+        env = "SHOAL_LISTEN_TOKEN_FILE",
+        value_name = "FILE",
+        required_if_eq("forward_identity", "own")
+    )]
+    pub listen_token_file: Option<PathBuf>,
+
+    /// Connections from the controller at once; more wait.
+    #[arg(long, env = "SHOAL_MAX_CONNECTIONS", value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_connections: u16,
 
     /// What is logged, for example `info,shoal_proxy=debug`.
     #[arg(long, env = "SHOAL_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 }
 
-/// `https://IP:PORT`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Https(pub SocketAddr);
+/// Whose credential goes upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ForwardIdentity {
+    /// The client's own: the proxy adds no power.
+    Client,
+    /// The proxy's: clients must present the listener's token.
+    Own,
+}
 
-/// `NAME=KUBECONFIG`.
+/// `https://IP:PORT`, or `http://` on a loopback address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Whether connections are protected by TLS.
+    pub tls: bool,
+    /// Where.
+    pub address: SocketAddr,
+}
+
+/// `NAME=KUBECONFIG` or `NAME=in-cluster`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamArg {
     /// The cluster's name.
     pub name: String,
-    /// Its kubeconfig.
-    pub kubeconfig: PathBuf,
+    /// Where its endpoint is written down.
+    pub source: Source,
 }
 
-// === impl Https ===
+// === impl Listen ===
 
-impl FromStr for Https {
+impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let address = text.strip_prefix("https://").ok_or("expected https://IP:PORT")?;
-        address
-            .trim_end_matches('/')
-            .parse()
-            .map(Self)
-            .map_err(|error| format!("expected https://IP:PORT: {error}"))
+        let expected = "expected https://IP:PORT or http://LOOPBACK:PORT";
+        let (scheme, address) = text.split_once("://").ok_or(expected)?;
+        let address: SocketAddr =
+            address.trim_end_matches('/').parse().map_err(|error| format!("{expected}: {error}"))?;
+        match scheme {
+            "https" => Ok(Self { tls: true, address }),
+            "http" if address.ip().is_loopback() => Ok(Self { tls: false, address }),
+            "http" => Err(format!("{expected}: without TLS only this machine itself may connect")),
+            _ => Err(expected.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.tls { "https" } else { "http" }, self.address)
     }
 }
 
@@ -77,12 +122,24 @@ impl FromStr for UpstreamArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((name, path)) if is_label(name) && !path.is_empty() => {
-                Ok(Self { name: name.to_owned(), kubeconfig: path.into() })
+            Some((name, "in-cluster")) if is_label(name) => {
+                Ok(Self { name: name.to_owned(), source: in_cluster()? })
             }
-            _ => Err("expected NAME=KUBECONFIG with a DNS label as NAME".to_owned()),
+            Some((name, path)) if is_label(name) && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), source: Source::Kubeconfig(path.into()) })
+            }
+            _ => Err("expected NAME=KUBECONFIG or NAME=in-cluster with a DNS label as NAME".to_owned()),
         }
     }
+}
+
+/// The variables that every pod has (kubernetes `rest.InClusterConfig`).
+fn in_cluster() -> Result<Source, String> {
+    let read = |name: &str| std::env::var(name).map_err(|_| format!("in-cluster: {name} is not set"));
+    let (host, port) = (read("KUBERNETES_SERVICE_HOST")?, read("KUBERNETES_SERVICE_PORT")?);
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let authority = format!("{host}:{port}").parse();
+    authority.map(Source::InCluster).map_err(|_| format!("in-cluster: {host}:{port} is not an address"))
 }
 
 /// A cluster's name is part of a path and of the hashed key.
@@ -100,20 +157,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_listener_is_https_and_an_address() {
-        assert_eq!("https://127.0.0.1:0".parse::<Https>().unwrap().0.port(), 0);
-        assert_eq!("https://[::1]:6443/".parse::<Https>().unwrap().0.port(), 6443);
-        for bad in ["127.0.0.1:1", "http://127.0.0.1:1", "https://localhost"] {
-            assert!(bad.parse::<Https>().is_err(), "{bad}");
+    fn a_listener_without_tls_is_for_this_machine_only() {
+        let parsed = |text: &str| text.parse::<Listen>();
+        assert_eq!(parsed("https://0.0.0.0:0").unwrap().to_string(), "https://0.0.0.0:0");
+        assert_eq!(parsed("https://[::1]:6443/").unwrap().address.port(), 6443);
+        assert!(!parsed("http://127.0.0.1:1").unwrap().tls);
+        assert!(parsed("http://10.0.0.1:1").unwrap_err().contains("without TLS"));
+        for bad in ["127.0.0.1:1", "tcp://127.0.0.1:1", "https://localhost"] {
+            assert!(parsed(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn an_upstream_is_a_name_and_a_file() {
         let parsed: UpstreamArg = "hub=/etc/a=b".parse().unwrap();
-        assert_eq!((parsed.name.as_str(), parsed.kubeconfig.to_str()), ("hub", Some("/etc/a=b")));
+        assert_eq!((parsed.name.as_str(), parsed.source), ("hub", Source::Kubeconfig("/etc/a=b".into())));
         for bad in ["hub", "=x", "hub=", "Hub=x", "a/b=x", "-a=x"] {
             assert!(bad.parse::<UpstreamArg>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_own_identity_needs_a_token() {
+        let base = ["shoal-proxy", "--config=c", "--shard=s", "--tls-dir=t", "--upstream=hub=k"];
+        let with = |more: &[&'static str]| Args::try_parse_from(base.iter().chain(more));
+        assert!(with(&[]).is_ok());
+        assert!(with(&["--forward-identity=own"]).is_err());
+        assert!(with(&["--forward-identity=own", "--listen-token-file=f"]).is_ok());
+        assert!(with(&["--max-connections=0"]).is_err());
     }
 }

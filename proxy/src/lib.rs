@@ -21,5 +21,6 @@ pub mod app;
 pub mod args;
 pub mod body;
 pub mod config;
+pub mod drain;
 pub mod metrics;
 pub mod stack;

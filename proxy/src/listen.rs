@@ -1,11 +1,13 @@
 //! Room 1: the listener. TLS, HTTP/1.1 and HTTP/2, limits, one task a connection.
 
 pub mod tls;
+pub mod token;
 
 use std::{
     convert::Infallible,
     future::pending,
     io,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,11 +24,16 @@ use hyper_util::{
 use prometheus::IntGauge;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
 
-use crate::body::Body;
+use crate::{
+    body::{Body, Open},
+    drain::Drain,
+};
 
 /// Longer is no controller's handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,52 +56,102 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// Accepts connections for as long as it is polled. An error of one connection ends that one only.
-pub async fn serve<H: Handler>(
-    listener: TcpListener,
-    tls: TlsAcceptor,
-    open: IntGauge,
-    handler: Arc<H>,
-) -> Infallible {
-    loop {
-        match listener.accept().await {
-            Ok((tcp, _)) => drop(tokio::spawn(connection(tcp, tls.clone(), open.clone(), handler.clone()))),
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                sleep(ACCEPT_PAUSE).await;
+/// How connections are protected.
+#[derive(Clone)]
+pub enum Security {
+    /// Not at all; for the loopback interface only.
+    Plain,
+    /// By the listener's own authority.
+    Tls(TlsAcceptor),
+}
+
+/// A listener and what it needs.
+pub struct Listener<H> {
+    /// Where connections come from.
+    pub socket: TcpListener,
+    /// How they are protected.
+    pub security: Security,
+    /// How many there may be at once; more wait in the kernel's queue.
+    pub connections: Arc<Semaphore>,
+    /// How many there are.
+    pub open: IntGauge,
+    /// When they end.
+    pub drain: Drain,
+    /// What answers their requests.
+    pub handler: Arc<H>,
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+// === impl Listener ===
+
+impl<H: Handler> Listener<H> {
+    /// Accepts connections until the proxy drains; `tracker` tells when the last of them has ended.
+    /// An error of one connection ends that one only.
+    pub async fn serve(self, tracker: TaskTracker) {
+        let this = Arc::new(self);
+        loop {
+            tokio::select! {
+                biased;
+                () = this.drain.closing() => return,
+                accepted = this.accept() => match accepted {
+                    Ok((tcp, permit)) => drop(tracker.spawn(this.clone().connection(tcp, permit))),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                },
             }
         }
     }
-}
 
-async fn connection<H: Handler>(tcp: TcpStream, tls: TlsAcceptor, open: IntGauge, handler: Arc<H>) {
-    open.inc();
-    if let Err(error) = speak(tcp, tls, handler).await {
-        tracing::debug!(error, "connection ended");
+    async fn accept(&self) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+        let permit = self.connections.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let (tcp, _) = self.socket.accept().await?;
+        Ok((tcp, permit))
     }
-    open.dec();
-}
 
-async fn speak<H: Handler>(
-    tcp: TcpStream,
-    tls: TlsAcceptor,
-    handler: Arc<H>,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    tcp.set_nodelay(true)?;
-    let late = |what| io::Error::new(io::ErrorKind::TimedOut, what);
-    let accepted = timeout(HANDSHAKE_TIMEOUT, tls.accept(tcp)).await;
-    let stream = accepted.map_err(|_| late("no TLS handshake in time"))??;
-    let asked = Arc::new(AtomicBool::new(false));
-    let first = asked.clone();
-    let service = service_fn(move |request| {
-        first.store(true, Ordering::Relaxed);
-        let handler = handler.clone();
-        async move { Ok::<_, Infallible>(handler.handle(request).await) }
-    });
-    let http = server();
-    tokio::select! {
-        served = http.serve_connection(TokioIo::new(stream), service) => served,
-        () = silence(&asked) => Err(late("no request in time").into()),
+    async fn connection(self: Arc<Self>, tcp: TcpStream, _permit: OwnedSemaphorePermit) {
+        let _open = Open::one(self.open.clone());
+        if let Err(error) = self.speak(tcp).await {
+            tracing::debug!(error, "connection ended");
+        }
+    }
+
+    async fn speak(&self, tcp: TcpStream) -> Result<(), Failure> {
+        tcp.set_nodelay(true)?;
+        match &self.security {
+            Security::Plain => self.converse(TokioIo::new(tcp)).await,
+            Security::Tls(acceptor) => {
+                let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time");
+                let tls = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(tcp)).await.map_err(late)??;
+                self.converse(TokioIo::new(tls)).await
+            }
+        }
+    }
+
+    /// Answers requests until the peer ends the connection or the proxy does.
+    async fn converse<I>(&self, io: I) -> Result<(), Failure>
+    where
+        I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    {
+        let asked = AtomicBool::new(false);
+        let service = service_fn(|request| {
+            asked.store(true, Ordering::Relaxed);
+            let handler = self.handler.clone();
+            async move { Ok::<_, Infallible>(handler.handle(request).await) }
+        });
+        let server = server();
+        let mut connection = pin!(server.serve_connection(io, service));
+        tokio::select! {
+            ended = connection.as_mut() => return ended,
+            () = silence(&asked) => return Err("no request in time".into()),
+            () = self.drain.closing() => connection.as_mut().graceful_shutdown(),
+        }
+        tokio::select! {
+            ended = connection => ended,
+            () = self.drain.forced() => Err("cut, since the proxy ends".into()),
+        }
     }
 }
 

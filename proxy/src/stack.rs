@@ -1,29 +1,34 @@
 //! The way of a request, outer to inner; nothing else composes rooms.
 
-mod clusters;
+pub mod clusters;
 mod intake;
 mod reading;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use self::{
-    clusters::{Cluster, Clusters},
-    intake::Onward,
-    reading::Reading,
-};
+pub use self::clusters::Clusters;
+use self::{clusters::Cluster, intake::Onward, reading::Reading};
 use crate::{
     body::{self, Body, Joined, Metered, Open},
+    drain::{Boundary, Drain, Ending},
     election::{LockNames, Touch},
-    listen::Handler,
+    listen::{Handler, token::ListenToken},
     metrics::Metrics,
     ownership::{self, Passage, Ring},
-    request::{KubeRequest, accept::StatusEncoding, path::Verb},
+    request::{
+        KubeRequest,
+        accept::{BodyType, StatusEncoding},
+        path::Verb,
+    },
     respond::Refusal,
-    upstream::{Traffic, Upstream, UpstreamError, user_agent::Claim},
+    upstream::{Traffic, UpstreamError, user_agent::Claim},
 };
 
 /// Everything that a request needs on its way.
@@ -34,7 +39,20 @@ pub struct Stack {
     pub metrics: Arc<Metrics>,
     /// Where requests go.
     pub clusters: Clusters,
-    identity: String,
+    /// Whose credential they carry there.
+    pub identity: Identity,
+    /// When watches end.
+    pub drain: Drain,
+    agent: String,
+    watches: AtomicU32,
+}
+
+/// Whose credential goes upstream.
+pub enum Identity {
+    /// The client's own.
+    Client,
+    /// The proxy's; clients must present the listener's token.
+    Own(ListenToken),
 }
 
 // === impl Stack ===
@@ -43,12 +61,13 @@ impl Stack {
     /// The rooms of one shard.
     pub fn new(
         ring: Arc<Ring>,
-        hub: Arc<Upstream>,
-        members: Vec<Arc<Upstream>>,
+        clusters: Clusters,
+        identity: Identity,
+        drain: Drain,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let identity = ring.identity();
-        Self { ring, metrics, clusters: Clusters::new(hub, members), identity }
+        let agent = ring.identity();
+        Self { ring, metrics, clusters, identity, drain, agent, watches: AtomicU32::new(0) }
     }
 
     async fn answer(&self, mut parts: Parts, body: Incoming) -> (&'static str, Response<Body>) {
@@ -83,6 +102,8 @@ impl Stack {
     ) -> Result<Response<Body>, Refusal> {
         // 1 listen: what has no way through yet ends here; bodies get their limits.
         let mut onward = Onward::new(request, parts, body)?;
+        // 1 listen: with whose credential it goes on.
+        self.authorize(cluster, &mut onward)?;
         // 5 ownership and 6 election: may this shard do it, and by what right.
         let (lock, claim) = match self.admit(cluster, request, &mut onward).await {
             Ok(admitted) => admitted,
@@ -96,7 +117,7 @@ impl Stack {
         let reading = Reading::of(&self.ring, &cluster.name, request, lock);
         reading.ask(request, &mut onward.parts)?;
         // Evidence: the audit log tells who sent this, and by what right.
-        onward.sign(&self.identity, claim);
+        onward.sign(&self.agent, claim);
         // 7 upstream.
         let traffic = if request.is_long_running() { Traffic::Stream } else { Traffic::Call };
         let sent = cluster.upstream.send(onward.parts, onward.body, traffic).await;
@@ -106,7 +127,19 @@ impl Stack {
             self.metrics.writes.with_label_values(&[verb_label(&request.info.verb)]).inc();
         }
         // 8 filter, 9 respond.
-        reading.apply(response, &self.metrics).await
+        let response = reading.apply(response, &self.metrics).await?;
+        Ok(if request.info.verb == Verb::Watch { self.ending(response) } else { response })
+    }
+
+    /// The client's credential passes as it came, unless the proxy is to use its own.
+    fn authorize(&self, cluster: &Cluster, onward: &mut Onward) -> Result<(), Refusal> {
+        let Identity::Own(token) = &self.identity else { return Ok(()) };
+        token.check(&onward.parts.headers)?;
+        match cluster.upstream.credential() {
+            Some(credential) => drop(onward.parts.headers.insert(header::AUTHORIZATION, credential.header())),
+            None => drop(onward.parts.headers.remove(header::AUTHORIZATION)),
+        }
+        Ok(())
     }
 
     /// A lock belongs to its shard, whatever slot its namespace is in; so election is asked first.
@@ -171,6 +204,18 @@ impl Stack {
         let (verb, reason) = (verb_label(&request.info.verb), cause.reason);
         self.metrics.refused_writes.with_label_values(&[verb, reason]).inc();
         tracing::info!(path = request.info.path, verb, reason, message = refusal.message, "write refused");
+    }
+
+    /// A watch that the drain can end. One whose events cannot be told apart is cut in the end.
+    fn ending(&self, response: Response<Body>) -> Response<Body> {
+        let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let boundary = match BodyType::of(content_type) {
+            BodyType::Json if response.status().is_success() => Boundary::LINES,
+            BodyType::Protobuf if response.status().is_success() => Boundary::FRAMES,
+            _ => return response,
+        };
+        let told = self.drain.clone().watch_ends(self.watches.fetch_add(1, Ordering::Relaxed));
+        response.map(|body| Ending::new(body, boundary, told).boxed_unsync())
     }
 
     fn metered(&self, verb: &str, response: Response<Body>) -> Response<Body> {

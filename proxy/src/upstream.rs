@@ -3,18 +3,23 @@
 //! Watches and calls go over connections of their own, so that neither waits for the other. A
 //! request that may have been sent is never sent again, except a read.
 
+pub mod endpoint;
 pub mod headers;
-pub mod kubeconfig;
 mod pool;
 mod tls;
 pub mod user_agent;
 
-use std::{error::Error as StdError, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
-use http::{Method, Request, Response, StatusCode, Uri, request::Parts, uri::Authority};
+use arc_swap::ArcSwap;
+use http::{Method, Request, Response, StatusCode, Uri, request::Parts};
 use tokio::time::timeout;
 
-use self::{kubeconfig::Endpoint, pool::Pool};
+use self::{
+    endpoint::{Credential, Endpoint, EndpointError, Source},
+    pool::Pool,
+    tls::Target,
+};
 pub use self::{pool::Received, tls::DialError};
 use crate::{
     body::{self, Body},
@@ -28,7 +33,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// One API server.
 pub struct Upstream {
-    endpoint: Endpoint,
+    name: String,
+    source: Source,
+    endpoint: ArcSwap<Endpoint>,
     calls: Pool,
     streams: Pool,
 }
@@ -40,6 +47,17 @@ pub enum Traffic {
     Call,
     /// Runs until the client or the server ends it: watches, logs that are followed.
     Stream,
+}
+
+/// Why an API server cannot be used as it is written down.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamSetupError {
+    /// Its file is at fault.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// Its authorities cannot be trusted.
+    #[error("the certificate authority is not usable: {0}")]
+    Authority(String),
 }
 
 /// Why a request got no response.
@@ -65,23 +83,52 @@ pub enum UpstreamError {
 // === impl Upstream ===
 
 impl Upstream {
-    /// Prepares the connections; none is opened yet.
-    pub fn new(endpoint: Endpoint, metrics: &Metrics) -> Self {
-        let connections =
-            |traffic| metrics.upstream_connections.with_label_values(&[endpoint.name.as_str(), traffic]);
-        let calls = Pool::new(endpoint.target.clone(), connections("call"));
-        let streams = Pool::new(endpoint.target.clone(), connections("stream"));
-        Self { endpoint, calls, streams }
+    /// Reads where the API server is; no connection is opened yet.
+    pub fn new(name: &str, source: Source, metrics: &Metrics) -> Result<Self, UpstreamSetupError> {
+        let endpoint = source.read()?;
+        let target = Arc::new(Target::new(&endpoint)?);
+        let open = |traffic| metrics.upstream_connections.with_label_values(&[name, traffic]);
+        Ok(Self {
+            name: name.to_owned(),
+            source,
+            calls: Pool::new(target.clone(), open("call")),
+            streams: Pool::new(target, open("stream")),
+            endpoint: ArcSwap::from_pointee(endpoint),
+        })
     }
 
     /// The cluster's name, as the ring knows it.
     pub fn name(&self) -> &str {
-        &self.endpoint.name
+        &self.name
     }
 
     /// The API server's address, for people.
     pub fn url(&self) -> String {
-        format!("https://{}{}", self.endpoint.authority(), self.endpoint.base_path)
+        let endpoint = self.endpoint.load();
+        format!("https://{}{}", endpoint.authority, endpoint.base_path)
+    }
+
+    /// The credential that is written down beside the address, if there is one.
+    pub fn credential(&self) -> Option<Credential> {
+        self.endpoint.load().credential.clone()
+    }
+
+    /// Reads again where the API server is, and tells whether something changed. Requests under way
+    /// go on; new ones take new connections where address or authority changed. What cannot be used
+    /// changes nothing.
+    pub async fn reload(&self) -> Result<bool, UpstreamSetupError> {
+        let (new, old) = (self.source.read()?, self.endpoint.load_full());
+        if new == *old {
+            return Ok(false);
+        }
+        if (Endpoint { credential: None, ..new.clone() }) != (Endpoint { credential: None, ..(*old).clone() })
+        {
+            let target = Arc::new(Target::new(&new)?);
+            self.calls.retarget(target.clone()).await;
+            self.streams.retarget(target).await;
+        }
+        self.endpoint.store(Arc::new(new));
+        Ok(true)
     }
 
     /// Opens a connection if there is none.
@@ -126,12 +173,12 @@ impl Upstream {
     /// The server comes from configuration, never from the client's Host header.
     fn address(&self, uri: &Uri) -> Result<Uri, http::Error> {
         let tail = uri.path_and_query().map_or("/", |tail| tail.as_str());
-        let authority: &Authority = self.endpoint.authority();
-        let builder = Uri::builder().scheme("https").authority(authority.clone());
-        if self.endpoint.base_path.is_empty() {
+        let endpoint = self.endpoint.load();
+        let builder = Uri::builder().scheme("https").authority(endpoint.authority.clone());
+        if endpoint.base_path.is_empty() {
             return builder.path_and_query(tail).build();
         }
-        builder.path_and_query(format!("{}{tail}", self.endpoint.base_path)).build()
+        builder.path_and_query(format!("{}{tail}", endpoint.base_path)).build()
     }
 }
 

@@ -63,7 +63,7 @@ impl Clusters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{metrics::Metrics, upstream::kubeconfig::Endpoint};
+    use crate::{metrics::Metrics, upstream::endpoint::Source};
 
     fn upstream(name: &str) -> Arc<Upstream> {
         let folder = tempfile::tempdir().unwrap();
@@ -72,8 +72,8 @@ mod tests {
         let text = "{current-context: c, contexts: [{name: c, context: {cluster: k}}], clusters: [{name: k, \
                     cluster: {server: 'https://a', certificate-authority: ca.crt}}]}";
         std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
-        let endpoint = Endpoint::from_kubeconfig(name, &folder.path().join("kubeconfig")).unwrap();
-        Arc::new(Upstream::new(endpoint, &Metrics::new().unwrap()))
+        let source = Source::Kubeconfig(folder.path().join("kubeconfig"));
+        Arc::new(Upstream::new(name, source, &Metrics::new().unwrap()).unwrap())
     }
 
     fn routed(target: &str) -> Result<(String, Option<String>), Refusal> {

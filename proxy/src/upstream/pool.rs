@@ -54,7 +54,7 @@ const ATTEMPTS: usize = 3;
 
 /// The connections to one API server for one kind of traffic.
 pub(super) struct Pool {
-    target: Arc<Target>,
+    target: ArcSwap<Target>,
     connections: ArcSwap<Vec<Arc<Connection>>>,
     /// Held while dialing, so that a burst opens one connection and not one each.
     dialing: Mutex<()>,
@@ -85,7 +85,7 @@ pub struct Received {
 
 impl Pool {
     pub(super) fn new(target: Arc<Target>, open: IntGauge) -> Self {
-        Self { target, connections: ArcSwap::default(), dialing: Mutex::new(()), open }
+        Self { target: ArcSwap::new(target), connections: ArcSwap::default(), dialing: Mutex::new(()), open }
     }
 
     /// Sends a request over a free stream. A request that a closing connection did not take is put
@@ -105,6 +105,14 @@ impl Pool {
                 _ => return Err(UpstreamError::of(error.into_error())),
             }
         }
+    }
+
+    /// From here on new streams go to another target. Those under way stay where they are.
+    pub(super) async fn retarget(&self, target: Arc<Target>) {
+        // A connection to the old target that is being made would be kept otherwise.
+        let _turn = self.dialing.lock().await;
+        self.target.store(target);
+        self.connections.store(Arc::default());
     }
 
     /// Takes a free stream, over a new connection where none is free.
@@ -134,7 +142,8 @@ impl Pool {
     }
 
     async fn handshake(&self) -> Result<Connection, DialError> {
-        let io = self.target.connect().await?;
+        let target = self.target.load_full();
+        let io = target.connect().await?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_max_send_streams(STREAMS_AT_FIRST)
@@ -147,7 +156,7 @@ impl Pool {
             .await
             .map_err(DialError::Http2)?;
         let budget = Arc::new(AtomicUsize::new(STREAMS_AT_FIRST));
-        tokio::spawn(drive(connection, budget.clone(), self.target.clone()));
+        tokio::spawn(drive(connection, budget.clone(), target));
         Ok(Connection { sender, streams: AtomicUsize::new(0), budget, _open: Open::one(self.open.clone()) })
     }
 }

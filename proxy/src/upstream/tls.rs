@@ -6,10 +6,12 @@ use http::uri::Authority;
 use hyper_util::rt::TokioIo;
 use rustls::{
     ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName},
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use super::{Endpoint, UpstreamSetupError};
 
 /// Where to connect, and whom to expect there.
 pub(super) struct Target {
@@ -44,6 +46,15 @@ pub enum DialError {
 // === impl Target ===
 
 impl Target {
+    /// Prepares connections to an endpoint.
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, UpstreamSetupError> {
+        Ok(Self {
+            authority: endpoint.authority.clone(),
+            server_name: endpoint.server_name.clone(),
+            connector: connector(&endpoint.authorities)?,
+        })
+    }
+
     /// The default port of `https` is 443.
     fn address(&self) -> (&str, u16) {
         let host = self.authority.host().trim_start_matches('[').trim_end_matches(']');
@@ -62,11 +73,15 @@ impl Target {
     }
 }
 
-/// A TLS client that trusts the given authorities and nobody else.
-pub(super) fn connector(authorities: Vec<CertificateDer<'static>>) -> Result<TlsConnector, rustls::Error> {
+/// A TLS client that trusts the given authorities, PEM, and nobody else.
+fn connector(authorities: &[u8]) -> Result<TlsConnector, UpstreamSetupError> {
+    let unusable = |error: &dyn std::fmt::Display| UpstreamSetupError::Authority(error.to_string());
     let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots.add(authority)?;
+    for authority in CertificateDer::pem_slice_iter(authorities) {
+        roots.add(authority.map_err(|error| unusable(&error))?).map_err(|error| unusable(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable(&"no certificate in it"));
     }
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
