@@ -6,7 +6,6 @@ use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
     signal::unix::{SignalKind, signal},
-    sync::Semaphore,
     time::sleep,
 };
 use tokio_util::task::TaskTracker;
@@ -17,7 +16,7 @@ use crate::{
     args::{Args, ForwardIdentity, Listen, UpstreamArg},
     config,
     drain::Drain,
-    listen::{Listener, Security, tls, token::ListenToken},
+    listen::{Listener, Places, Security, files, tls, token::ListenToken},
     metrics::Metrics,
     ownership::Ring,
     stack::{Clusters, Identity, Stack},
@@ -59,7 +58,7 @@ async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
     let listener = Listener {
         socket: bind(args.listen.address).await?,
         security,
-        connections: Arc::new(Semaphore::new(args.max_connections.into())),
+        places: Places::new(files::connections(args.max_connections)),
         open: stack.metrics.connections.clone(),
         drain: stack.drain.clone(),
         handler: stack.clone(),

@@ -1,21 +1,13 @@
 //! Room 1: the listener. TLS, HTTP/1.1 and HTTP/2, limits, one task a connection.
 
+pub mod files;
+mod places;
 pub mod tls;
 pub mod token;
 
-use std::{
-    convert::Infallible,
-    future::pending,
-    io,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode, header};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -24,21 +16,27 @@ use hyper_util::{
 use prometheus::IntGauge;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::places::Place;
+pub use self::places::Places;
 use crate::{
     body::{Body, Open},
     drain::Drain,
+    request::accept::StatusEncoding,
+    respond::Refusal,
 };
 
 /// Longer is no controller's handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the head of a request may take on HTTP/1.1, and that of a connection's first request on any.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may take for its first request.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may be idle on HTTP/1.1, as at the API server (apiserver `server/secure_serving.go`,
+/// `IdleTimeout`). hyper counts the time for a request's head from the end of the one before.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// The size of a request's head; tokens and impersonation headers fit easily.
 const HEADER_BYTES: u32 = 64 << 10;
 /// Requests at once on one HTTP/2 connection. client-go has one connection for all of them.
@@ -65,14 +63,20 @@ pub enum Security {
     Tls(TlsAcceptor),
 }
 
+/// Where connections come from.
+pub trait Accept: Send + Sync + 'static {
+    /// The next connection.
+    fn accept(&self) -> impl Future<Output = io::Result<TcpStream>> + Send;
+}
+
 /// A listener and what it needs.
-pub struct Listener<H> {
+pub struct Listener<A, H> {
     /// Where connections come from.
-    pub socket: TcpListener,
+    pub socket: A,
     /// How they are protected.
     pub security: Security,
-    /// How many there may be at once; more wait in the kernel's queue.
-    pub connections: Arc<Semaphore>,
+    /// How many there may be at once.
+    pub places: Places,
     /// How many there are.
     pub open: IntGauge,
     /// When they end.
@@ -83,21 +87,36 @@ pub struct Listener<H> {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+// === impl Accept ===
+
+impl Accept for TcpListener {
+    async fn accept(&self) -> io::Result<TcpStream> {
+        self.accept().await.map(|(tcp, _)| tcp)
+    }
+}
+
 // === impl Listener ===
 
-impl<H: Handler> Listener<H> {
+impl<A: Accept, H: Handler> Listener<A, H> {
     /// Accepts connections until the proxy drains; `tracker` tells when the last of them has ended.
-    /// An error of one connection ends that one only.
+    /// No error ends it: one of a connection ends that connection, one of accepting is waited out.
     pub async fn serve(self, tracker: TaskTracker) {
         let this = Arc::new(self);
+        let mut accepting = true;
         loop {
             tokio::select! {
                 biased;
                 () = this.drain.closing() => return,
-                accepted = this.accept() => match accepted {
-                    Ok((tcp, permit)) => drop(tracker.spawn(this.clone().connection(tcp, permit))),
+                accepted = this.socket.accept() => match accepted {
+                    Ok(tcp) => {
+                        accepting = true;
+                        this.welcome(tcp, &tracker);
+                    }
                     Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
+                        if accepting {
+                            tracing::warn!(%error, "cannot accept connections; goes on trying");
+                        }
+                        accepting = false;
                         sleep(ACCEPT_PAUSE).await;
                     }
                 },
@@ -105,47 +124,59 @@ impl<H: Handler> Listener<H> {
         }
     }
 
-    async fn accept(&self) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-        let permit = self.connections.clone().acquire_owned().await.map_err(io::Error::other)?;
-        let (tcp, _) = self.socket.accept().await?;
-        Ok((tcp, permit))
+    /// Gives a connection its place and its task.
+    fn welcome(self: &Arc<Self>, tcp: TcpStream, tracker: &TaskTracker) {
+        match self.places.take() {
+            Some(place) => drop(tracker.spawn(self.clone().connection(tcp, place))),
+            None => tracing::debug!("connection closed: there is no place for it"),
+        }
     }
 
-    async fn connection(self: Arc<Self>, tcp: TcpStream, _permit: OwnedSemaphorePermit) {
+    async fn connection(self: Arc<Self>, tcp: TcpStream, place: Place) {
         let _open = Open::one(self.open.clone());
-        if let Err(error) = self.speak(tcp).await {
+        let ended = tokio::select! {
+            ended = self.speak(tcp, &place) => ended,
+            () = place.cut() => Err("it has asked nothing, and its place was needed".into()),
+        };
+        if let Err(error) = ended {
             tracing::debug!(error, "connection ended");
         }
     }
 
-    async fn speak(&self, tcp: TcpStream) -> Result<(), Failure> {
+    async fn speak(&self, tcp: TcpStream, place: &Place) -> Result<(), Failure> {
         tcp.set_nodelay(true)?;
         match &self.security {
-            Security::Plain => self.converse(TokioIo::new(tcp)).await,
+            Security::Plain => self.converse(TokioIo::new(tcp), place).await,
             Security::Tls(acceptor) => {
                 let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time");
                 let tls = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(tcp)).await.map_err(late)??;
-                self.converse(TokioIo::new(tls)).await
+                self.converse(TokioIo::new(tls), place).await
             }
         }
     }
 
     /// Answers requests until the peer ends the connection or the proxy does.
-    async fn converse<I>(&self, io: I) -> Result<(), Failure>
+    async fn converse<I>(&self, io: I, place: &Place) -> Result<(), Failure>
     where
         I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
     {
-        let asked = AtomicBool::new(false);
+        let turned_away = CancellationToken::new();
         let service = service_fn(|request| {
-            asked.store(true, Ordering::Relaxed);
-            let handler = self.handler.clone();
-            async move { Ok::<_, Infallible>(handler.handle(request).await) }
+            place.asked();
+            if !place.is_seat() {
+                turned_away.cancel();
+            }
+            let (handler, is_seat) = (self.handler.clone(), place.is_seat());
+            async move {
+                Ok::<_, Infallible>(if is_seat { handler.handle(request).await } else { no_place(&request) })
+            }
         });
         let server = server();
         let mut connection = pin!(server.serve_connection(io, service));
         tokio::select! {
             ended = connection.as_mut() => return ended,
-            () = silence(&asked) => return Err("no request in time".into()),
+            () = silence(place) => return Err("no request in time".into()),
+            () = turned_away.cancelled() => connection.as_mut().graceful_shutdown(),
             () = self.drain.closing() => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
@@ -157,11 +188,21 @@ impl<H: Handler> Listener<H> {
 
 /// Ends when a connection's first request is late. hyper waits for ever for the bytes that tell which HTTP is spoken,
 /// and on HTTP/2 for the first request.
-async fn silence(asked: &AtomicBool) {
-    sleep(HEADER_TIMEOUT).await;
-    if asked.load(Ordering::Relaxed) {
+async fn silence(place: &Place) {
+    sleep(FIRST_REQUEST_TIMEOUT).await;
+    if place.has_asked() {
         pending::<()>().await;
     }
+}
+
+/// What a connection is told for which there is no place.
+fn no_place(request: &Request<Incoming>) -> Response<Body> {
+    let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let message = "this proxy has as many connections as --max-connections and the limit of open files allow, and all \
+                   are in use: close some of them, or raise the limit";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+        .retry_after(1)
+        .into_response(StatusEncoding::of(accept))
 }
 
 fn server() -> auto::Builder<TokioExecutor> {
@@ -169,7 +210,7 @@ fn server() -> auto::Builder<TokioExecutor> {
     server
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(IDLE_TIMEOUT)
         .max_buf_size(HEADER_BYTES as usize);
     server
         .http2()
@@ -180,3 +221,6 @@ fn server() -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(PING_AFTER);
     server
 }
+
+#[cfg(test)]
+mod tests;
