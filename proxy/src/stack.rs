@@ -119,7 +119,7 @@ impl Stack {
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&self.agent, claim);
         // 7 upstream.
-        let traffic = if request.is_long_running() { Traffic::Stream } else { Traffic::Call };
+        let traffic = traffic_of(request);
         let sent = cluster.upstream.send(onward.parts, onward.body, traffic).await;
         let refusal = |error: UpstreamError| error.refusal(&cluster.name, &request.method);
         let response = sent.map_err(|error| onward.cut.refusal().unwrap_or_else(|| refusal(error)))?;
@@ -237,6 +237,14 @@ impl Handler for Stack {
 
 fn encoding_of(parts: &Parts) -> StatusEncoding {
     StatusEncoding::of(parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()))
+}
+
+fn traffic_of(request: &KubeRequest) -> Traffic {
+    match request.info.verb {
+        Verb::Watch => Traffic::Watch,
+        _ if request.is_long_running() => Traffic::Stream,
+        _ => Traffic::Call,
+    }
 }
 
 /// A fixed set, so that a client cannot make labels.

@@ -13,6 +13,7 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode, Uri, request::Parts};
+use http_body::Body as _;
 use tokio::time::timeout;
 
 use self::{
@@ -36,8 +37,8 @@ pub struct Upstream {
     name: String,
     source: Source,
     endpoint: ArcSwap<Endpoint>,
-    calls: Pool,
-    streams: Pool,
+    calls: Arc<Pool>,
+    streams: Arc<Pool>,
 }
 
 /// What a request is like, and so which connections it may use.
@@ -45,7 +46,10 @@ pub struct Upstream {
 pub enum Traffic {
     /// Answered soon.
     Call,
-    /// Runs until the client or the server ends it: watches, logs that are followed.
+    /// Its head comes soon, its body has no end of its own.
+    Watch,
+    /// Runs until the client or the server ends it, and may be silent before its head: logs that are followed,
+    /// what is proxied to a pod.
     Stream,
 }
 
@@ -65,7 +69,7 @@ pub enum UpstreamSetupError {
 pub enum UpstreamError {
     /// No connection; nothing was sent.
     #[error("cannot connect: {0}")]
-    Connect(#[from] DialError),
+    Connect(#[from] Arc<DialError>),
     /// The server gave the request back unprocessed (RFC 9113, sections 6.8 and 8.7).
     #[error("the server refused the stream before it processed the request: {0}")]
     Unprocessed(hyper::Error),
@@ -133,11 +137,11 @@ impl Upstream {
 
     /// Opens a connection if there is none.
     pub async fn connect(&self) -> Result<(), UpstreamError> {
-        self.calls.stream().await.map(drop).map_err(UpstreamError::Connect)
+        Ok(self.calls.stream().await.map(drop)?)
     }
 
     /// Sends a request. Once the future resolves the response's head has arrived; the body holds its
-    /// stream until it ends or is dropped.
+    /// stream until it ends or is dropped. Of requests only reads are repeated, and only once.
     pub async fn send(
         &self,
         mut parts: Parts,
@@ -147,26 +151,23 @@ impl Upstream {
         parts.uri = self.address(&parts.uri)?;
         parts.version = http::Version::HTTP_2;
         headers::strip(&mut parts.headers);
-        let again = may_repeat(&parts).then(|| parts.clone());
-        match (self.attempt(Request::from_parts(parts, body), traffic).await, again) {
-            (Err(UpstreamError::Unprocessed(_) | UpstreamError::Broken(_)), Some(parts)) => {
-                self.attempt(Request::from_parts(parts, body::empty()), traffic).await
+        let again = may_repeat(&parts, &body).then(|| parts.clone());
+        let pool = self.pool(traffic);
+        let sent = async {
+            match (pool.send(Request::from_parts(parts, body)).await, again) {
+                (Err(UpstreamError::Unprocessed(_) | UpstreamError::Broken(_)), Some(parts)) => {
+                    pool.send(Request::from_parts(parts, body::empty())).await
+                }
+                (outcome, _) => outcome,
             }
-            (outcome, _) => outcome,
-        }
+        };
+        in_time(traffic, sent).await
     }
 
-    async fn attempt(
-        &self,
-        request: Request<Body>,
-        traffic: Traffic,
-    ) -> Result<Response<Received>, UpstreamError> {
+    fn pool(&self, traffic: Traffic) -> &Arc<Pool> {
         match traffic {
-            Traffic::Stream => self.streams.send(request).await,
-            Traffic::Call => {
-                let sent = timeout(HEAD_TIMEOUT, self.calls.send(request)).await;
-                sent.map_err(|_| UpstreamError::Timeout)?
-            }
+            Traffic::Call => &self.calls,
+            Traffic::Watch | Traffic::Stream => &self.streams,
         }
     }
 
@@ -211,8 +212,22 @@ impl UpstreamError {
     }
 }
 
-fn may_repeat(parts: &Parts) -> bool {
-    parts.method == Method::GET || parts.method == Method::HEAD
+/// Bounds the wait for a head, repetition and connecting included.
+async fn in_time<T>(
+    traffic: Traffic,
+    sent: impl Future<Output = Result<T, UpstreamError>>,
+) -> Result<T, UpstreamError> {
+    match traffic {
+        Traffic::Call | Traffic::Watch => {
+            timeout(HEAD_TIMEOUT, sent).await.unwrap_or(Err(UpstreamError::Timeout))
+        }
+        Traffic::Stream => sent.await,
+    }
+}
+
+/// A body is gone once it was sent.
+fn may_repeat(parts: &Parts, body: &Body) -> bool {
+    (parts.method == Method::GET || parts.method == Method::HEAD) && body.is_end_stream()
 }
 
 fn is_unprocessed(error: &hyper::Error) -> bool {
@@ -226,3 +241,6 @@ fn is_unprocessed(error: &hyper::Error) -> bool {
     }
     error.is_canceled()
 }
+
+#[cfg(test)]
+mod tests;

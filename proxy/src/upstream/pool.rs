@@ -25,7 +25,11 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prometheus::IntGauge;
-use tokio::{net::TcpStream, sync::Mutex, time::timeout};
+use tokio::{
+    net::TcpStream,
+    sync::{Mutex, OwnedMutexGuard},
+    time::{Instant, timeout},
+};
 use tokio_rustls::client::TlsStream;
 
 use super::{
@@ -57,9 +61,12 @@ pub(super) struct Pool {
     target: ArcSwap<Target>,
     connections: ArcSwap<Vec<Arc<Connection>>>,
     /// Held while dialing, so that a burst opens one connection and not one each.
-    dialing: Mutex<()>,
+    dialing: Arc<Mutex<Dialed>>,
     open: IntGauge,
 }
+
+/// When the last dial failed, and why; none before the first failure.
+type Dialed = Option<(Instant, Arc<DialError>)>;
 
 type Wire = http2::Connection<TokioIo<TlsStream<TcpStream>>, Body, TokioExecutor>;
 
@@ -84,13 +91,17 @@ pub struct Received {
 // === impl Pool ===
 
 impl Pool {
-    pub(super) fn new(target: Arc<Target>, open: IntGauge) -> Self {
-        Self { target: ArcSwap::new(target), connections: ArcSwap::default(), dialing: Mutex::new(()), open }
+    pub(super) fn new(target: Arc<Target>, open: IntGauge) -> Arc<Self> {
+        let (target, connections) = (ArcSwap::new(target), ArcSwap::default());
+        Arc::new(Self { target, connections, dialing: Arc::default(), open })
     }
 
     /// Sends a request over a free stream. A request that a closing connection did not take is put
     /// to another; one that may have been sent never is.
-    pub(super) async fn send(&self, mut request: Request<Body>) -> Result<Response<Received>, UpstreamError> {
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        mut request: Request<Body>,
+    ) -> Result<Response<Received>, UpstreamError> {
         let mut attempts = 1..=ATTEMPTS;
         loop {
             let attempt = attempts.next();
@@ -115,30 +126,47 @@ impl Pool {
         self.connections.store(Arc::default());
     }
 
-    /// Takes a free stream, over a new connection where none is free.
-    pub(super) async fn stream(&self) -> Result<Stream, DialError> {
+    /// Takes a free stream, over a new connection where none is free. Whoever waits while a dial fails
+    /// fails with it, so that a burst waits for one and not for one each.
+    pub(super) async fn stream(self: &Arc<Self>) -> Result<Stream, Arc<DialError>> {
         if let Some(stream) = self.free() {
             return Ok(stream);
         }
-        let _turn = self.dialing.lock().await;
+        let asked = Instant::now();
+        let turn = self.dialing.clone().lock_owned().await;
         if let Some(stream) = self.free() {
             return Ok(stream);
         }
-        let connection = self.dial().await?;
-        let mut connections: Vec<_> =
-            self.connections.load().iter().filter(|c| c.is_open()).cloned().collect();
-        connections.push(connection.clone());
-        self.connections.store(Arc::new(connections));
-        connection.take().ok_or(DialError::Closed)
+        if let Some((_, error)) = turn.as_ref().filter(|(failed, _)| *failed > asked) {
+            return Err(error.clone());
+        }
+        // A task of its own: who gives up ends it for nobody else.
+        let dialed = tokio::spawn(self.clone().dial(turn)).await;
+        dialed.unwrap_or_else(|_| Err(Arc::new(DialError::Closed)))
     }
 
     fn free(&self) -> Option<Stream> {
         self.connections.load().iter().find_map(Connection::take)
     }
 
-    async fn dial(&self) -> Result<Arc<Connection>, DialError> {
-        let connection = timeout(DIAL_TIMEOUT, self.handshake()).await;
-        connection.map_err(|_| DialError::Timeout(DIAL_TIMEOUT))?.map(Arc::new)
+    async fn dial(self: Arc<Self>, mut turn: OwnedMutexGuard<Dialed>) -> Result<Stream, Arc<DialError>> {
+        let dialed = timeout(DIAL_TIMEOUT, self.handshake()).await;
+        let stream = dialed.unwrap_or(Err(DialError::Timeout(DIAL_TIMEOUT))).and_then(|new| self.keep(new));
+        stream.map_err(|error| {
+            let error = Arc::new(error);
+            *turn = Some((Instant::now(), error.clone()));
+            error
+        })
+    }
+
+    /// Adds a connection, forgets those that have ended, and takes a stream of the new one.
+    fn keep(&self, new: Connection) -> Result<Stream, DialError> {
+        let new = Arc::new(new);
+        let mut connections: Vec<_> =
+            self.connections.load().iter().filter(|c| c.is_open()).cloned().collect();
+        connections.push(new.clone());
+        self.connections.store(Arc::new(connections));
+        new.take().ok_or(DialError::Closed)
     }
 
     async fn handshake(&self) -> Result<Connection, DialError> {
