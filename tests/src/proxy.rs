@@ -11,6 +11,9 @@ use crate::health::{Probe, READY_DEADLINE};
 use crate::ports::Port;
 use crate::{ControlPlane, HarnessError, Process, User, kubeconfig, programs};
 
+/// The line of shell that starts a proxy as it is.
+pub(crate) const DIRECTLY: &str = r#"exec "$@""#;
+
 /// What to start.
 #[derive(Debug, Clone)]
 pub struct ProxyArgs<'a> {
@@ -51,8 +54,14 @@ pub struct Metrics(BTreeMap<String, f64>);
 impl Proxy {
     /// Starts a proxy on free ports and returns when it is ready.
     pub async fn start(args: ProxyArgs<'_>) -> Result<Self, HarnessError> {
+        Self::start_by(DIRECTLY, args).await
+    }
+
+    /// The same from a line of shell in which `"$@"` is the program with its flags, for what it inherits or gets in
+    /// addition: `ulimit -n 64; exec "$@" --max-connections=8`. The line ends with an `exec`, so that signals arrive.
+    pub async fn start_by(line: &str, args: ProxyArgs<'_>) -> Result<Self, HarnessError> {
         let (admin, tls) = (Port::reserve()?, args.dir.join(format!("{}-tls", args.shard)));
-        let process = spawn(&args, &admin, &tls)?;
+        let process = spawn(line, &args, &admin, &tls)?;
         let url = format!("http://127.0.0.1:{}", admin.number());
         let probe = Probe { url: &url, ca: None, path: "/readyz", deadline: READY_DEADLINE };
         probe.ready(&process).await?;
@@ -104,9 +113,26 @@ impl Proxy {
         kubeconfig::client(&self.kubeconfig(plane, user)?).await
     }
 
+    /// What one of its admin pages says; an error quotes what it says instead of a success.
+    pub async fn page(&self, path: &str) -> Result<String, HarnessError> {
+        get(&self.admin_url(), path).await
+    }
+
+    /// Tells it to drain, as TERM does.
+    pub async fn drain(&self) -> Result<String, HarnessError> {
+        ask(&self.admin_url(), Request::post("/drain")).await
+    }
+
     /// A scrape of its metrics.
     pub async fn metrics(&self) -> Result<Metrics, HarnessError> {
         Ok(Metrics::parse(&get(&self.metrics_url(), "/metrics").await?))
+    }
+}
+
+impl Drop for Proxy {
+    /// At once: whoever is connected still would only make it wait.
+    fn drop(&mut self) {
+        self.process.kill();
     }
 }
 
@@ -133,8 +159,13 @@ impl Metrics {
     }
 }
 
-fn spawn(args: &ProxyArgs<'_>, admin: &Port, tls: &Path) -> Result<Process, HarnessError> {
+fn spawn(line: &str, args: &ProxyArgs<'_>, admin: &Port, tls: &Path) -> Result<Process, HarnessError> {
+    let program = programs::own("shoal-proxy")?.display().to_string();
     let mut flags = vec![
+        "-c".to_owned(),
+        line.to_owned(),
+        "sh".to_owned(),
+        program,
         format!("--config={}", args.config.display()),
         format!("--shard={}", args.shard),
         "--listen=https://127.0.0.1:0".to_owned(),
@@ -144,12 +175,16 @@ fn spawn(args: &ProxyArgs<'_>, admin: &Port, tls: &Path) -> Result<Process, Harn
     ];
     flags.extend(args.upstreams.iter().map(|(name, path)| format!("--upstream={name}={}", path.display())));
     let name = format!("proxy-{}", args.shard);
-    Process::spawn(&name, &programs::own("shoal-proxy")?, &flags, &[], args.dir)
+    Process::spawn(&name, Path::new("/bin/sh"), &flags, &[], args.dir)
 }
 
 async fn get(base: &str, path: &str) -> Result<String, HarnessError> {
+    ask(base, Request::get(path)).await
+}
+
+async fn ask(base: &str, request: http::request::Builder) -> Result<String, HarnessError> {
     let client = kubeconfig::anonymous(base, None).await?;
-    let failed = |reason: String| HarnessError::Answer { url: format!("{base}{path}"), reason };
-    let request = Request::get(path).body(Vec::new()).map_err(|error| failed(error.to_string()))?;
+    let failed = |reason: String| HarnessError::Answer { url: base.to_owned(), reason };
+    let request = request.body(Vec::new()).map_err(|error| failed(error.to_string()))?;
     client.request_text(request).await.map_err(|error| failed(error.to_string()))
 }

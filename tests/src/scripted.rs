@@ -10,6 +10,7 @@
 
 pub mod client;
 mod exchange;
+pub mod frames;
 mod line;
 pub mod pods;
 mod stage;
@@ -31,7 +32,7 @@ pub use self::exchange::{Exchange, Gone, Sending};
 pub use self::line::Line;
 pub use self::stage::{Asked, PING, PONG, Stage};
 use crate::pki::Pki;
-use crate::proxy::{Proxy, ProxyArgs};
+use crate::proxy::{DIRECTLY, Proxy, ProxyArgs};
 use crate::ring::{HUB, example};
 use crate::{HarnessError, kubeconfig};
 
@@ -97,8 +98,14 @@ impl Scripted {
 
     /// Starts a proxy in front of it: shard `kcm-0` of the example ring. Its log goes to `dir`.
     pub async fn proxy(&self, dir: &Path) -> Result<Proxy, HarnessError> {
+        self.proxy_by(DIRECTLY, dir).await
+    }
+
+    /// The same by a line of shell, see [`Proxy::start_by`].
+    pub async fn proxy_by(&self, line: &str, dir: &Path) -> Result<Proxy, HarnessError> {
         let upstreams = [(HUB, self.kubeconfig.clone())];
-        Proxy::start(ProxyArgs { shard: "kcm-0", config: &example(), upstreams: &upstreams, dir }).await
+        let args = ProxyArgs { shard: "kcm-0", config: &example(), upstreams: &upstreams, dir };
+        Proxy::start_by(line, args).await
     }
 
     /// What has arrived.

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::client::{Http, Wire};
 use super::{Exchange, Scripted};
+use crate::proxy::DIRECTLY;
 use crate::{HarnessError, Proxy, RunDir};
 
 /// A request that is answered at once, whatever else goes on. No lens lies over it.
@@ -36,6 +37,11 @@ pub type Asked = JoinHandle<Result<Response<Incoming>, hyper::Error>>;
 impl Stage {
     /// Starts both for the test of that name; `streams` is the limit that the upstream announces.
     pub async fn start(test: &str, streams: u32) -> Result<Self, HarnessError> {
+        Self::start_by(DIRECTLY, test, streams).await
+    }
+
+    /// The same with a proxy that is started by a line of shell, see [`Proxy::start_by`].
+    pub async fn start_by(line: &str, test: &str, streams: u32) -> Result<Self, HarnessError> {
         let dir = RunDir::for_test(test)?;
         let (hand, requests) = mpsc::channel(WAITING);
         let script = move |exchange: Exchange| {
@@ -50,7 +56,7 @@ impl Stage {
             }
         };
         let upstream = Scripted::start(dir.path(), streams, script).await?;
-        let proxy = upstream.proxy(dir.path()).await?;
+        let proxy = upstream.proxy_by(line, dir.path()).await?;
         Ok(Self { proxy, upstream, requests, _dir: dir })
     }
 
