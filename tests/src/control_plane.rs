@@ -16,6 +16,7 @@ use crate::programs::Programs;
 use crate::user::Tokens;
 use crate::{HarnessError, Process, User, kubeconfig};
 
+mod etcd;
 mod flags;
 
 /// The default audit policy: level Request for creates of workload kinds and namespaces, Metadata for the rest.

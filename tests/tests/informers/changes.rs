@@ -67,15 +67,15 @@ impl Changes {
         join_all(writers.map(|(index, writer)| writer.change(share(index)))).await;
     }
 
-    /// One last object of each kind for each shard, so that no cache can end equal before it has seen the end.
-    pub(crate) async fn finish(&self, shards: &Shards) {
+    /// One more object of each kind for each shard, so that no cache can be equal before it has seen all until now.
+    pub(crate) async fn mark(&self, shards: &Shards, name: &str) {
         for proxy in &shards.proxies {
             let is_own = |namespace: &&String| shards.owner(namespace) == proxy.shard();
             let mut namespaces = self.writers.iter().flat_map(|writer| &writer.namespaces);
             let namespace = namespaces.find(is_own).unwrap();
             for kind in [ApiKind::ConfigMap, ApiKind::Widget] {
                 kind.api(&self.client, namespace)
-                    .create(&PostParams::default(), &kind.object("last"))
+                    .create(&PostParams::default(), &kind.object(name))
                     .await
                     .unwrap();
             }

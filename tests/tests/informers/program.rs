@@ -7,7 +7,7 @@ use shoal_tests::programs::Programs;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::Lines;
+use crate::caches::Lines;
 
 /// A running informer program. It ends when its standard input does, at the latest with this process.
 pub(crate) struct Informer {
