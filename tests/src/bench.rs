@@ -17,6 +17,7 @@ use crate::{ControlPlane, HarnessError, Options, RunDir};
 
 mod connection;
 mod data;
+pub mod halves;
 mod measure;
 mod meter;
 mod table;

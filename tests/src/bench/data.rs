@@ -1,26 +1,21 @@
 //! What is read: many small objects over many namespaces, and a ring that owns half of them.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio::task::JoinSet;
 
+use super::halves::{NAMESPACES, namespace};
 use crate::{ControlPlane, HarnessError, User};
 
 /// Objects in all.
 pub(super) const OBJECTS: usize = 20_000;
-/// `mesh-00` to `mesh-39`.
-const NAMESPACES: usize = 40;
 /// Bytes of one object's value; with its metadata it is about 2.3 KB in JSON.
 const VALUE_BYTES: usize = 2000;
 /// Requests at once.
 const WRITERS: usize = 16;
-/// The shard of the measured proxy. It owns half of the slots.
-pub(super) const SHARD: &str = "bench-0";
 /// One object's path; every target answers with all of it.
 pub(super) const ONE: &str = "/api/v1/namespaces/mesh-00/configmaps/object-00000";
 /// From the API server's cache, as informers list.
@@ -52,19 +47,8 @@ async fn write(client: Client, first: usize) -> Result<(), HarnessError> {
     Ok(())
 }
 
-fn namespace(number: usize) -> String {
-    format!("mesh-{number:02}")
-}
-
 fn object(number: usize) -> ConfigMap {
     let metadata = ObjectMeta { name: Some(format!("object-{number:05}")), ..ObjectMeta::default() };
     let data = BTreeMap::from([("value".to_owned(), "v".repeat(VALUE_BYTES))]);
     ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }
-}
-
-/// Writes the ring and its map, and returns the file.
-pub(super) fn ring(dir: &Path) -> Result<PathBuf, HarnessError> {
-    let path = dir.join("ring.yaml");
-    fs::write(&path, include_str!("ring.yaml")).map_err(HarnessError::io("write", &path))?;
-    Ok(path)
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::connection::{Address, Connector};
-use super::data;
+use super::halves;
 use super::measure::{Measure, megabytes};
 use super::meter::Meter;
 use super::table::Table;
@@ -67,8 +67,8 @@ impl Targets {
     /// Starts both proxies.
     pub(super) async fn start(plane: &ControlPlane) -> Result<Self, HarnessError> {
         let upstreams = [(HUB, plane.kubeconfig(&User::ADMIN)?)];
-        let config = data::ring(plane.dir())?;
-        let args = ProxyArgs { shard: data::SHARD, config: &config, upstreams: &upstreams, dir: plane.dir() };
+        let config = halves::write(plane.dir())?;
+        let args = ProxyArgs { shard: halves::SHARD, config: &config, upstreams: &upstreams, dir: plane.dir() };
         let (floor, shoal) = (Floor::start(plane).await?, Proxy::start(args).await?);
         let token = format!("Bearer {}", plane.token(&User::ADMIN)?);
         let address = |url: &str, ca| -> Result<_, HarnessError> {
