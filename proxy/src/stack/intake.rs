@@ -9,13 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, Uri, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tower_http::timeout::TimeoutBody;
 
 use crate::{
-    body::{self, Body, BodyError},
+    body::{self, Body, BodyError, Joined},
     election::LockNames,
     filter::{Encoding, object},
     request::{KubeRequest, accept::BodyType, path::Target, query::Query, selector},
@@ -57,6 +57,9 @@ impl Onward {
     {
         if parts.headers.contains_key(header::UPGRADE) {
             return Err(no_upgrade());
+        }
+        if has_unknown_coding(&parts.headers) {
+            return Err(unknown_coding());
         }
         let unbounded = request.target().is_some_and(Target::is_proxied);
         if !unbounded && body.size_hint().lower() > BODY_BYTES as u64 {
@@ -158,7 +161,8 @@ impl Cut {
             cut.0.get_or_init(|| body_error(&*error));
             error
         };
-        body.map_err(note).boxed_unsync()
+        // A client's many small chunks would be as many small frames, for which some servers end the connection.
+        Joined::new(body.map_err(note)).boxed_unsync()
     }
 
     /// What the client is told if its own body was at fault; an API server does nothing with half a request.
@@ -201,6 +205,20 @@ fn no_upgrade() -> Refusal {
     let message = "connection upgrades (exec, attach, port-forward, WebSocket) do not pass this proxy: \
                    use the API server's own address for them";
     Refusal::new(StatusCode::NOT_IMPLEMENTED, "", message)
+}
+
+/// Whether there is a transfer coding besides the one `chunked` that the listener takes off: the header ends at this
+/// hop, so the body would go on as something else than it is.
+fn has_unknown_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_some_and(|first| !is_chunked(first)) || codings.next().is_some()
+}
+
+fn unknown_coding() -> Refusal {
+    bad_request(
+        &"the only Transfer-Encoding that this proxy understands is chunked, once: send the body in that",
+    )
 }
 
 fn too_large() -> Refusal {

@@ -114,6 +114,52 @@ fn an_upgrade_has_no_way_through() {
     assert_eq!(Onward::new(&request, parts, body::empty()).err().unwrap().code, 501);
 }
 
+#[test]
+fn a_body_in_an_unknown_coding_has_no_way_through() {
+    let code = |codings: &[&str]| {
+        let request = codings.iter().fold(Request::post("/api/v1/namespaces/a/pods"), |request, coding| {
+            request.header("transfer-encoding", *coding)
+        });
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers).unwrap();
+        Onward::new(&request, parts, body::empty()).map_or_else(|refusal| refusal.code.as_u16(), |_| 200)
+    };
+    for understood in [&[][..], &["chunked"], &["Chunked"]] {
+        assert_eq!(code(understood), 200, "{understood:?}");
+    }
+    for unknown in
+        [&["gzip, chunked"][..], &["chunked, chunked"], &["chunked", "chunked"], &["gzip", "chunked"], &[""]]
+    {
+        assert_eq!(code(unknown), 400, "{unknown:?}");
+    }
+}
+
+#[tokio::test]
+async fn many_small_frames_go_on_as_few() {
+    let (request, small) = onward("POST", "/api/v1/namespaces", "application/json", "x");
+    let mut onward = Onward::new(&request, small.unwrap().parts, Drops(1000)).unwrap();
+    let frame = onward.body.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap().len(), 1000);
+    assert!(onward.body.frame().await.is_none());
+}
+
+/// So many frames of one byte.
+struct Drops(usize);
+
+impl HttpBody for Drops {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        let Some(left) = self.0.checked_sub(1) else { return std::task::Poll::Ready(None) };
+        self.0 = left;
+        std::task::Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(b"x")))))
+    }
+}
+
 #[tokio::test]
 async fn a_body_is_bounded_whether_it_tells_its_length_or_not() {
     let large = "x".repeat(BODY_BYTES + 1);
