@@ -27,10 +27,14 @@ test: control-plane ## Runs every test; builds what they need first
 test-fast: ## Runs the tests that need no control plane
 	@tests/run.sh fast
 
+.PHONY: faults
+faults: control-plane ## Shows what a client sees of each fault of the wire, and checks it
+	@tests/run.sh faults
+
 .PHONY: bench
-bench: control-plane ## Measures Shoal against a direct connection and the floor; writes target/bench/*.csv
+bench: control-plane ## Measures Shoal beside other proxies, see docs/performance.md; ONLY="quick watch" for a part
 	cargo build --release --bin shoal-proxy --bin shoal-floor --bin shoal-bench --bin shoal-supervise
-	target/release/shoal-bench
+	target/release/shoal-bench $(ONLY)
 
 .PHONY: crds
 crds: ## Writes the chart's CRDs from the API types

@@ -33,8 +33,7 @@ pub fn owned_of(objects: usize) -> usize {
 
 /// A namespace that [`SHARD`] owns, beside the 40.
 pub fn another() -> String {
-    let names = (0_u32..).map(|number| format!("other-{number}"));
-    names.into_iter().find(|name| owns(name)).unwrap_or_default()
+    (0..=u16::MAX).map(|number| format!("other-{number}")).find(|name| owns(name)).unwrap_or_default()
 }
 
 /// A namespace among the 40 that it does not own.
@@ -59,8 +58,7 @@ fn ranges() -> String {
     let mut text = String::new();
     for slot in (0..SLOTS).filter_map(|slot| u8::try_from(slot).ok()) {
         let owner = if owns_slot(slot) { SHARD } else { OTHER };
-        let _ =
-            writeln!(text, "  - {{first: {slot}, last: {slot}, owner: {owner}, epoch: 1, state: Owned}}");
+        let _ = writeln!(text, "  - {{first: {slot}, last: {slot}, owner: {owner}, epoch: 1, state: Owned}}");
     }
     text
 }

@@ -1,8 +1,9 @@
-//! The figures of a run: every one as CSV, their medians as a table with ratios.
+//! The figures of a run: every one as CSV, their medians as a table with ratios and bars.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
 
+use super::bar::Bar;
 use super::target::Name;
 
 /// All figures of a run, by what was measured, in the order of the first round.
@@ -14,6 +15,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 struct Row {
     what: String,
+    bars: Vec<Bar>,
     figures: BTreeMap<Name, Vec<f64>>,
 }
 
@@ -21,9 +23,10 @@ struct Row {
 
 impl Table {
     /// Adds a figure; `what` names its unit too.
-    pub(super) fn add(&mut self, what: &str, name: Name, figure: f64) {
+    pub(super) fn add(&mut self, what: &str, bars: &[Bar], name: Name, figure: f64) {
         let index = self.rows.iter().position(|row| row.what == what).unwrap_or_else(|| {
-            self.rows.push(Row { what: what.to_owned(), figures: BTreeMap::new() });
+            let (what, bars) = (what.to_owned(), bars.to_owned());
+            self.rows.push(Row { what, bars, figures: BTreeMap::new() });
             self.rows.len() - 1
         });
         if let Some(row) = self.rows.get_mut(index) {
@@ -37,7 +40,7 @@ impl Table {
         for row in &self.rows {
             for (name, figures) in &row.figures {
                 for (round, figure) in (1..).zip(figures) {
-                    let _ = writeln!(csv, "{},{name},{round},{figure:.3}", row.what);
+                    let _ = writeln!(csv, "\"{}\",{name},{round},{figure:.4}", row.what);
                 }
             }
         }
@@ -47,7 +50,9 @@ impl Table {
 
 impl Display for Table {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<36}{:>10}{:>10}{:>10}{:>14}", "median", "direct", "floor", "Shoal", "Shoal/floor")?;
+        write!(f, "{:<38}", "median")?;
+        Name::ALL.iter().try_for_each(|name| write!(f, "{name:>9}"))?;
+        writeln!(f, "{:>10}{:>13}  bars of Shoal", "Shoal/Go", "Shoal/floor")?;
         self.rows.iter().try_for_each(|row| row.fmt(f))
     }
 }
@@ -56,12 +61,31 @@ impl Display for Table {
 
 impl Row {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<36}", self.what)?;
+        write!(f, "{:<38}", self.what)?;
         for name in Name::ALL {
-            write!(f, "{:>10}", self.median(name).map_or("-".to_owned(), short))?;
+            write!(f, "{:>9}", self.median(name).map_or("-".to_owned(), short))?;
         }
-        let ratio = self.median(Name::Shoal).zip(self.median(Name::Floor));
-        writeln!(f, "{:>14}", ratio.map_or("-".to_owned(), |(shoal, floor)| format!("{:.2}", shoal / floor)))
+        write!(f, "{:>10}{:>13}  ", self.ratio(Name::Go), self.ratio(Name::Floor))?;
+        let bars: Vec<_> = self.bars.iter().map(|bar| self.judged(*bar)).collect();
+        writeln!(f, "{}", bars.join(", "))
+    }
+
+    fn judged(&self, bar: Bar) -> String {
+        let verdict = match bar.holds(|name| self.median(name)) {
+            Some(true) => "ok",
+            Some(false) => "MISSED",
+            None => "not measured",
+        };
+        format!("{bar} {verdict}")
+    }
+
+    /// Of Shoal to another. Nothing can be said of differences around zero.
+    fn ratio(&self, to: Name) -> String {
+        let pair = self.median(Name::Shoal).zip(self.median(to));
+        match pair.filter(|(shoal, to)| *shoal > 0.0 && *to > 0.0) {
+            Some((shoal, to)) => format!("{:.2}", shoal / to),
+            None => "-".to_owned(),
+        }
     }
 
     fn median(&self, name: Name) -> Option<f64> {
@@ -73,10 +97,10 @@ impl Row {
 
 /// Three digits that mean something.
 fn short(figure: f64) -> String {
-    match figure {
-        f if f >= 100.0 => format!("{f:.0}"),
-        f if f >= 10.0 => format!("{f:.1}"),
-        f => format!("{f:.3}"),
+    match figure.abs() {
+        f if f >= 100.0 => format!("{figure:.0}"),
+        f if f >= 10.0 => format!("{figure:.1}"),
+        _ => format!("{figure:.3}"),
     }
 }
 
@@ -88,12 +112,24 @@ mod tests {
     fn the_median_counts_and_every_figure_is_kept() {
         let mut table = Table::default();
         for figure in [300.0, 1.0, 20.0] {
-            table.add("cpu us", Name::Shoal, figure);
-            table.add("cpu us", Name::Floor, 10.0);
+            table.add("cpu us", &[Bar::go(0.5), Bar::FLOOR, Bar::at_most(20.0)], Name::Shoal, figure);
+            table.add("cpu us", &[], Name::Floor, 10.0);
+            table.add("cpu us", &[], Name::Go, 40.0);
         }
         let text = table.to_string();
-        let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(row, ["cpu", "us", "-", "10.0", "20.0", "2.00"]);
-        assert_eq!(table.csv().lines().nth(4), Some("cpu us,shoal,1,300.000"));
+        let row: Vec<_> = text.lines().nth(1).unwrap().split("  ").filter(|word| !word.is_empty()).collect();
+        let bars = "<= 0.5 x Go ok, aim <= 1.3 x floor MISSED, <= 20 ok";
+        assert_eq!(
+            row.iter().map(|word| word.trim()).collect::<Vec<_>>(),
+            ["cpu us", "-", "40.0", "10.0", "20.0", "0.50", "2.00", bars]
+        );
+        assert_eq!(table.csv().lines().nth(7), Some("\"cpu us\",Shoal,1,300.0000"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_success() {
+        let mut table = Table::default();
+        table.add("items", &[Bar::exactly(5.0), Bar::DIRECT], Name::Shoal, 4.0);
+        assert!(table.to_string().ends_with("= 5 MISSED, aim <= 1.2 x direct not measured\n"));
     }
 }

@@ -1,8 +1,11 @@
-//! `shoal-bench`: what Shoal costs beside a direct connection and the floor; see [`shoal_tests::bench`].
+//! `shoal-bench [quick] [MEASURE]...`: what Shoal costs beside other ways; see [`shoal_tests::bench`].
 
-use shoal_tests::{HarnessError, bench};
+use std::error::Error;
+
+use shoal_tests::bench::{self, Asked};
 
 #[tokio::main]
-async fn main() -> Result<(), HarnessError> {
-    bench::run().await
+async fn main() -> Result<(), Box<dyn Error>> {
+    let asked = Asked::parse(std::env::args().skip(1))?;
+    Ok(bench::run(&asked).await?)
 }

@@ -63,7 +63,7 @@ fn acceptor(cert: &str, key: &str) -> Result<TlsAcceptor, Failure> {
     let (cert, key) = (CertificateDer::from_pem_file(cert)?, PrivateKeyDer::from_pem_file(key)?);
     let mut config =
         rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(vec![cert], key)?;
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
