@@ -76,7 +76,6 @@ struct Connection {
     streams: AtomicUsize,
     /// What the server allows, by its settings.
     budget: Arc<AtomicUsize>,
-    _open: Open,
 }
 
 /// One stream of a connection, given back when it is dropped.
@@ -184,13 +183,15 @@ impl Pool {
             .await
             .map_err(DialError::Http2)?;
         let budget = Arc::new(AtomicUsize::new(STREAMS_AT_FIRST));
-        tokio::spawn(drive(connection, budget.clone(), target));
-        Ok(Connection { sender, streams: AtomicUsize::new(0), budget, _open: Open::one(self.open.clone()) })
+        let open = Open::one(self.open.clone());
+        tokio::spawn(drive(connection, budget.clone(), target, open));
+        Ok(Connection { sender, streams: AtomicUsize::new(0), budget })
     }
 }
 
-/// Moves a connection's bytes until it ends, and notes what the server allows.
-async fn drive(connection: Wire, budget: Arc<AtomicUsize>, target: Arc<Target>) {
+/// Moves a connection's bytes until it ends, and notes what the server allows. Only so long it counts as open: who holds a
+/// stream of it, or would take one, may learn of the end much later.
+async fn drive(connection: Wire, budget: Arc<AtomicUsize>, target: Arc<Target>, _open: Open) {
     let mut connection = pin!(connection);
     let ended = poll_fn(|cx| {
         let polled = connection.as_mut().poll(cx);
