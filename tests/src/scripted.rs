@@ -9,10 +9,12 @@
 //! sends: a body that is never finished, a stream that is refused, a connection that ends in the middle.
 
 pub mod client;
+mod door;
 mod exchange;
 pub mod frames;
 mod line;
 pub mod pods;
+mod spliced;
 mod stage;
 
 use std::net::Ipv4Addr;
@@ -20,14 +22,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::Method;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 
+pub use self::door::Door;
+use self::door::{Porter, Turn};
 pub use self::exchange::{Exchange, Gone, Sending};
 pub use self::line::Line;
 pub use self::stage::{Asked, PING, PONG, Stage};
@@ -44,6 +44,7 @@ pub const STREAMS: u32 = 250;
 pub struct Scripted {
     kubeconfig: PathBuf,
     seen: watch::Receiver<Seen>,
+    turns: mpsc::Sender<Turn>,
     task: JoinHandle<()>,
 }
 
@@ -92,8 +93,10 @@ impl Scripted {
         let (book, seen) = watch::channel(Seen::default());
         let script = Arc::new(move |exchange| -> line::Played { Box::pin(script(exchange)) });
         let setup = line::Setup { book: Arc::new(book), streams, script };
-        let task = tokio::spawn(serve(listener, acceptor(&pki)?, setup));
-        Ok(Self { kubeconfig, seen, task })
+        let (turns, turned) = mpsc::channel(1);
+        let porter = Arc::new(Porter::new(address, &pki, dir, setup)?);
+        let task = tokio::spawn(porter.stand(listener, turned));
+        Ok(Self { kubeconfig, seen, turns, task })
     }
 
     /// Starts a proxy in front of it: shard `kcm-0` of the example ring. Its log goes to `dir`.
@@ -106,6 +109,13 @@ impl Scripted {
         let upstreams = [(HUB, self.kubeconfig.clone())];
         let args = ProxyArgs { shard: "kcm-0", config: &example(), upstreams: &upstreams, dir };
         Proxy::start_by(line, args).await
+    }
+
+    /// Ends every connection and receives new ones like this; returns when it does so.
+    pub async fn door(&self, door: Door) {
+        let (done, turned) = oneshot::channel();
+        let _ = self.turns.send((door, done)).await;
+        let _ = turned.await;
     }
 
     /// What has arrived.
@@ -133,28 +143,4 @@ impl Seen {
     pub fn count(&self, target: &str) -> usize {
         self.requests.iter().filter(|request| request.target == target).count()
     }
-}
-
-/// Accepts connections until it is aborted, which ends them all.
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, setup: line::Setup) {
-    let mut lines = JoinSet::new();
-    while let Ok((tcp, _)) = listener.accept().await {
-        let (acceptor, setup) = (acceptor.clone(), setup.clone());
-        lines.spawn(async move {
-            let _ = tcp.set_nodelay(true);
-            if let Ok(tls) = acceptor.accept(tcp).await {
-                setup.speak(tls).await;
-            }
-        });
-    }
-}
-
-fn acceptor(pki: &Pki) -> Result<TlsAcceptor, HarnessError> {
-    let unusable = |reason: String| HarnessError::Answer { url: pki.cert.display().to_string(), reason };
-    let cert = CertificateDer::from_pem_file(&pki.cert).map_err(|error| unusable(error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_file(&pki.key).map_err(|error| unusable(error.to_string()))?;
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![cert], key);
-    let mut config = config.map_err(|error| unusable(error.to_string()))?;
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -56,6 +56,11 @@ impl Exchange {
         self.request.uri.path_and_query().map_or("/", |target| target.as_str())
     }
 
+    /// The number of its stream.
+    pub fn stream(&self) -> u32 {
+        self.respond.stream_id().as_u32()
+    }
+
     /// The connection that it came over.
     pub fn line(&self) -> &Line {
         &self.line
