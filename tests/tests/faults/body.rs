@@ -1,0 +1,117 @@
+//! The head and a part of the body have arrived.
+
+use bytes::Bytes;
+use h2::Reason;
+use shoal_tests::scripted::frames::{GOAWAY, frame};
+use shoal_tests::scripted::{Exchange, Gone};
+
+use crate::form::Form;
+use crate::matrix::{Strikes, each_form};
+
+/// Nothing is repeated any more, and nothing looks whole.
+const BROKEN: &str = "
+    GET             broken                                 1
+    LIST json       broken                                 1
+    LIST protobuf   broken                                 1
+    WATCH json      broken                                 1
+    WATCH protobuf  broken                                 1
+    POST            broken                                 1
+    PUT             broken                                 1
+    PATCH           broken                                 1
+    DELETE          broken                                 1
+";
+const UNHARMED: &str = "
+    GET             whole                                  1
+    LIST json       whole                                  1
+    LIST protobuf   whole                                  1
+    WATCH json      whole                                  1
+    WATCH protobuf  whole                                  1
+    POST            whole                                  1
+    PUT             whole                                  1
+    PATCH           whole                                  1
+    DELETE          whole                                  1
+";
+
+#[tokio::test]
+async fn a_body_that_is_reset_is_a_broken_transfer() {
+    let reset = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
+        form.answer().begin(exchange).await?.reset(Reason::INTERNAL_ERROR);
+        Ok(())
+    };
+    each_form("body_reset", Strikes::Each, reset, BROKEN).await;
+}
+
+#[tokio::test]
+async fn a_body_whose_connection_is_cut_is_a_broken_transfer() {
+    let cut = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
+        let line = exchange.line().clone();
+        let _open = form.answer().begin(exchange).await?;
+        line.cut().await;
+        Ok(())
+    };
+    each_form("body_cut", Strikes::Each, cut, BROKEN).await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_shorter_than_it_says_is_a_broken_transfer() {
+    let short = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
+        let answer = form.answer();
+        let length = answer.whole().len();
+        answer.begin_with(exchange, Some(length)).await?.end()
+    };
+    each_form("body_short", Strikes::Each, short, BROKEN).await;
+}
+
+/// In one frame, so that it is known before any of it is passed on. What had passed before is as long as its head says:
+/// on HTTP/1.1 the client has it, and sees that half an object is none, as it would without a proxy.
+#[tokio::test]
+async fn a_body_that_is_longer_than_it_says_is_a_broken_transfer() {
+    let long = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
+        let mut answer = form.answer();
+        let length = answer.halves[0].len();
+        answer.halves[0] = answer.whole();
+        answer.begin_with(exchange, Some(length)).await?.end()
+    };
+    // Of a list nothing was sent yet, so the client learns why.
+    let table = "
+        GET             broken                                 1
+        LIST json       502 InternalError, retry after 1       1
+        LIST protobuf   502 InternalError, retry after 1       1
+        WATCH json      broken                                 1
+        WATCH protobuf  broken                                 1
+        POST            broken                                 1
+        PUT             broken                                 1
+        PATCH           broken                                 1
+        DELETE          broken                                 1
+    ";
+    each_form("body_long", Strikes::Each, long, table).await;
+}
+
+#[tokio::test]
+async fn a_body_on_a_connection_that_goes_away_is_whole() {
+    let leave = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
+        let (line, answer) = (exchange.line().clone(), form.answer());
+        let last = exchange.stream().to_be_bytes();
+        let mut sending = answer.begin(exchange).await?;
+        line.say(frame(GOAWAY, 0, 0, &[last, [0; 4]].concat())).await;
+        sending.send(answer.halves[1].clone()).await?;
+        sending.end()
+    };
+    each_form("body_go_away", Strikes::Each, leave, UNHARMED).await;
+}
+
+/// However slowly it comes: each byte is a frame of its own.
+#[tokio::test]
+async fn a_body_that_trickles_is_whole() {
+    let trickle = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
+        let answer = form.answer();
+        let length = answer.whole().len();
+        let mut sending = answer.begin_with(exchange, Some(length)).await?;
+        for byte in &answer.halves[1] {
+            sending.send(Bytes::copy_from_slice(&[*byte])).await?;
+            tokio::task::yield_now().await;
+        }
+        sending.end()
+    };
+    each_form("body_trickles", Strikes::Each, trickle, UNHARMED).await;
+}
