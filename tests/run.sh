@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# run.sh all | fast: runs cargo's tests, shows what they print, and closes with the runner's own result lines and their
-# sum, `N passed, N failed`, alone on the last line and in target/test-summary.
+# run.sh all | fast | faults: runs cargo's tests, shows what they print, and closes with the runner's own result lines
+# and their sum, `N passed, N failed`, alone on the last line and in target/test-summary.
+#
+# faults runs what goes wrong on the wire, and shows what the tests print: the fault matrix and their counts.
 #
 # fast leaves out the tests of this crate that start real programs. A test file that starts none says so in its first
 # lines ("No control plane is needed"); one that forgets to is merely not run here.
@@ -26,6 +28,17 @@ fast_targets() {
     done
 }
 
+# Connections that end in the middle of something, on either side; bodies that are slow, cut or wrong; clients that mean
+# harm; informers through it all; and the proxy's own end.
+fault_targets() {
+    local name
+    for name in faults connections streaming hostile informers drain; do
+        if [ -e "tests/tests/$name.rs" ] || [ -e "tests/tests/$name/main.rs" ]; then
+            echo "--test=$name"
+        fi
+    done
+}
+
 case ${1:-} in
 all)
     # Cargo builds the programs of a package for that package's tests only.
@@ -39,8 +52,14 @@ fast)
     # shellcheck disable=SC2046
     run cargo test -p shoal-tests --no-fail-fast --lib --bins $(fast_targets)
     ;;
+faults)
+    cargo build -p shoal-proxy -p shoal-judge --bins
+    # One after the other, so that each table stays in one piece.
+    # shellcheck disable=SC2046
+    run cargo test -p shoal-tests --no-fail-fast $(fault_targets) -- --nocapture --test-threads=1
+    ;;
 *)
-    echo "usage: $0 all|fast" >&2
+    echo "usage: $0 all|fast|faults" >&2
     exit 2
     ;;
 esac
