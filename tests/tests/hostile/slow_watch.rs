@@ -1,0 +1,134 @@
+//! A watch whose client hardly reads, while the server has events without end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use shoal_tests::scripted::client::{self, Http, Wire};
+use shoal_tests::scripted::pods::{Form, namespaces};
+use shoal_tests::scripted::{Exchange, Gone, PING, PONG, STREAMS, Scripted};
+use shoal_tests::{Proxy, RunDir};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio_rustls::client::TlsStream;
+
+use crate::fixture::{JSON, Memory, ping, soon};
+
+const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1";
+/// Slow clients at once.
+const SLOW: usize = 40;
+/// Of one stopped watch, as many bytes may be on the way: 512 KiB from upstream, 128 KiB to the client, and what the
+/// kernel has for either; it takes most.
+const ON_THE_WAY: u64 = 6 << 20;
+/// Of the proxy's own memory, for all slow watches together, in KiB. What flow control counts as 512 KiB lies in pieces
+/// of larger buffers, up to three times that.
+const MAY_GROW: usize = SLOW * 2048;
+/// Events that a good reader gets meanwhile.
+const MEANWHILE: u64 = 10_000;
+const EVENT: usize = 1500;
+
+type Io = BufReader<TlsStream<tokio::net::TcpStream>>;
+
+/// Row 51. The API server ends a watch whose client does not follow (apiserver's cacher, `forget`), and only it can say
+/// with 410 from where to go on. So the proxy does not end it: it stops reading, and the server sees the slow client as
+/// it is. What the proxy holds of each is bounded, and nobody else waits.
+#[tokio::test]
+async fn a_slow_watch_is_held_back_alone_and_loses_nothing() {
+    let dir = RunDir::for_test("slow_watches").unwrap();
+    let taken = Arc::new(AtomicU64::new(0));
+    let count = taken.clone();
+    let upstream =
+        Scripted::start(dir.path(), STREAMS, move |exchange| play(exchange, count.clone())).await.unwrap();
+    let proxy = upstream.proxy(dir.path()).await.unwrap();
+    let pings = Wire::connect(&proxy, Http::Two).await.unwrap();
+    ping(&pings).await;
+
+    let memory = Memory::of(&proxy);
+    let mut slow = Vec::new();
+    for _ in 0..SLOW {
+        slow.push(open(&proxy).await);
+    }
+    let stood_at = soon("the watches to stand", stand(&mut slow, &pings, &taken)).await;
+    println!("{SLOW} slow watches: {} KiB each on the way", stood_at / SLOW as u64 >> 10);
+    assert!(stood_at < ON_THE_WAY * SLOW as u64, "{stood_at}");
+    memory.grew_at_most("slow watches", MAY_GROW);
+
+    let mut good = open(&proxy).await;
+    for number in 0..MEANWHILE {
+        assert_eq!(soon("an event", next(&mut good)).await, Some(number));
+    }
+    memory.grew_at_most("slow watches and a good one", MAY_GROW);
+    // One connection for watches, one for calls: all of them are over the same.
+    assert_eq!(upstream.seen().connections, 2);
+    let mut late = slow.swap_remove(0);
+    for number in 0..MEANWHILE {
+        assert_eq!(soon("an event", next(&mut late)).await, Some(number));
+    }
+}
+
+/// Reads a byte of each now and then, until nothing more is taken from upstream.
+async fn stand(slow: &mut [Io], pings: &Wire, taken: &AtomicU64) -> u64 {
+    let (mut last, mut same) = (0, 0);
+    while same < 50 {
+        for _ in 0..4 {
+            ping(pings).await;
+        }
+        for io in &mut *slow {
+            // What is left of the head and the first event is for the numbers, so only look.
+            assert!(!io.fill_buf().await.unwrap().is_empty());
+        }
+        let now = taken.load(Ordering::Relaxed);
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+    }
+    last
+}
+
+/// A watch over HTTP/1.1, read from the socket.
+async fn open(proxy: &Proxy) -> Io {
+    let mut tls = soon("TLS", client::secure(proxy, Http::One)).await.unwrap();
+    let request = format!("GET {WATCH} HTTP/1.1\r\nHost: a\r\nAccept: {JSON}\r\n\r\n");
+    tls.write_all(request.as_bytes()).await.unwrap();
+    tls.flush().await.unwrap();
+    let mut status = [0; 12];
+    soon("a head", tls.read_exact(&mut status)).await.unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    // A small buffer: a slow client has no other.
+    BufReader::with_capacity(2048, tls)
+}
+
+/// The number of the next event; chunk sizes and the head are lines as well, and skipped.
+async fn next(io: &mut Io) -> Option<u64> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if io.read_until(b'\n', &mut line).await.unwrap() == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&line);
+        if let Some(number) = text.split("web-").nth(1).and_then(|text| text.get(..8)) {
+            return number.parse().ok();
+        }
+    }
+}
+
+async fn play(exchange: Exchange, taken: Arc<AtomicU64>) {
+    if exchange.target() == PING {
+        // Whoever is gone needs no answer.
+        let _ = exchange.answer(200, JSON, PONG).await;
+        return;
+    }
+    let _ = events(exchange, taken).await;
+}
+
+/// Events without end, each in a frame of its own.
+async fn events(exchange: Exchange, taken: Arc<AtomicU64>) -> Result<(), Gone> {
+    let namespace = namespaces(true).next().unwrap();
+    let mut sending = exchange.begin(JSON)?;
+    for number in 0.. {
+        let event: Bytes = Form::Json.event("ADDED", &Form::Json.pod(&namespace, number, EVENT)).into();
+        let length = event.len() as u64;
+        sending.send(event).await?;
+        taken.fetch_add(length, Ordering::Relaxed);
+    }
+    Ok(())
+}
