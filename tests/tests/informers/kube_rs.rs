@@ -97,13 +97,14 @@ impl Record {
 }
 
 fn is_gone(error: &Error) -> bool {
-    match error {
-        Error::WatchError(status) => status.code == 410,
+    let status = match error {
+        Error::WatchError(status) => &**status,
         Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status))
-        | Error::WatchFailed(kube::Error::Api(status)) => status.code == 410,
-        _ => false,
-    }
+        | Error::WatchFailed(kube::Error::Api(status)) => status,
+        _ => return false,
+    };
+    status.code == 410
 }
 
 fn keep<K>(

@@ -74,18 +74,23 @@ impl Ground {
 
     /// Bytes stop on one side of a proxy, on the other, on both; they go on, or are lost with their connections.
     async fn black_holes(&mut self) {
-        let [one, two, three] = [0, 1, 2];
-        let Relays { clients, upstreams, .. } = &self.relays;
-        let held = [&clients[one], &upstreams[two], &clients[three], &upstreams[three]];
-        held.iter().for_each(|relay| relay.hold());
+        let (clients, upstreams) = (&self.relays.clients, &self.relays.upstreams);
+        let spared = [&clients[0], &upstreams[1]];
+        let lost = [&clients[2], &upstreams[2]];
+        for relay in spared.iter().chain(&lost) {
+            relay.hold();
+        }
         self.changes.go_on(CHANGES_UNSEEN).await;
         self.changes.mark(&self.relays.shards, "unseen").await;
         for caches in &mut self.caches {
             caches.know_nothing_of("unseen").await;
         }
-        clients[three].cut(Cut::Reset);
-        upstreams[three].cut(Cut::Reset);
-        held.iter().for_each(|relay| relay.release());
+        for relay in lost {
+            assert!(relay.cut(Cut::Reset) > 0);
+        }
+        for relay in spared.into_iter().chain(lost) {
+            relay.release();
+        }
         self.become_equal("black-holes").await;
     }
 
@@ -93,7 +98,7 @@ impl Ground {
     /// off; the third sees it happen.
     async fn a_restart_while_cut_off(&mut self) {
         let before = self.relays.seen();
-        let bookmark = self.readers.first_page().await;
+        let rest = self.readers.first_page().await;
         let (client, upstream) = (&self.relays.clients[0], &self.relays.upstreams[1]);
         for (relay, cut) in [(client, Cut::Reset), (upstream, Cut::Close)] {
             relay.hold();
@@ -106,7 +111,7 @@ impl Ground {
         client.release();
         upstream.release();
         self.become_equal("restart").await;
-        assert_eq!(self.readers.next_page(&bookmark).await, Some(410), "compacted at {revision}");
+        assert_eq!(self.readers.next_page(&rest).await, Some(410), "compacted at {revision}");
         for (index, (before, after)) in before.iter().zip(self.relays.seen()).enumerate() {
             let told = self.caches[index].gone();
             println!("shard {index}: 410 sent {} times, to kube-rs {told:?}", after.expired - before.expired);

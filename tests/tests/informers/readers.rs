@@ -10,17 +10,17 @@ use crate::caches::whoever;
 
 pub(crate) const READER: User = whoever("reader");
 
-/// Requests of each sort a round and proxy. With a GOAWAY for one in fifty, fifty rounds see about three dozen of
+/// Requests of each sort a round and proxy. With a GOAWAY for one in fifty, fifty rounds see about two dozen of
 /// watches and as many of calls.
-const REQUESTS: usize = 12;
+const REQUESTS: usize = 8;
 /// Fewer than there are.
 const PAGE: u32 = 5;
 
 /// One reader a proxy.
 pub(crate) struct Readers(Vec<Api<ConfigMap>>);
 
-/// A place in a list of several pages.
-pub(crate) struct Bookmark(String);
+/// What of a list comes after its first page.
+pub(crate) struct Rest(String);
 
 // === impl Readers ===
 
@@ -47,14 +47,14 @@ impl Readers {
     }
 
     /// The first page of a list through the first proxy.
-    pub(crate) async fn first_page(&self) -> Bookmark {
+    pub(crate) async fn first_page(&self) -> Rest {
         let page = self.0[0].list(&ListParams::default().limit(PAGE)).await.unwrap();
-        Bookmark(page.metadata.continue_.unwrap())
+        Rest(page.metadata.continue_.unwrap())
     }
 
     /// What the next page is refused with, if it is.
-    pub(crate) async fn next_page(&self, bookmark: &Bookmark) -> Option<u16> {
-        let page = ListParams::default().limit(PAGE).continue_token(&bookmark.0);
+    pub(crate) async fn next_page(&self, rest: &Rest) -> Option<u16> {
+        let page = ListParams::default().limit(PAGE).continue_token(&rest.0);
         match self.0[0].list(&page).await {
             Ok(_) => None,
             Err(Error::Api(status)) => Some(status.code),
