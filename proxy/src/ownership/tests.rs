@@ -120,6 +120,8 @@ fn reads_and_the_lane_pass_without_a_claim() {
         ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"),
         ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"),
         ("POST", "/apis/authorization.k8s.io/v1/namespaces/OTHER/localsubjectaccessreviews"),
+        ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews"),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"),
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1"),
         ("POST", "/healthz"),
     ] {

@@ -58,6 +58,8 @@ fn the_lane_is_these_kinds_and_nothing_else() {
         ("events.k8s.io", "events", Some("x")),
         ("", "serviceaccounts", Some("kube-system")),
         ("authentication.k8s.io", "tokenreviews", None),
+        ("authentication.k8s.io", "selfsubjectreviews", None),
+        ("authorization.k8s.io", "selfsubjectrulesreviews", None),
         ("authorization.k8s.io", "subjectaccessreviews", None),
         ("authorization.k8s.io", "selfsubjectaccessreviews", None),
         ("authorization.k8s.io", "localsubjectaccessreviews", Some("x")),
