@@ -8,7 +8,8 @@ use crate::upstream::endpoint::Source;
 
 /// Stands between a controller and its API servers, and lets it work on its own shard only.
 #[derive(Debug, Parser)]
-#[command(name = "shoal-proxy", version, max_term_width = 100)]
+// A flag given twice counts as given last, as with kubectl; the upstreams add up.
+#[command(name = "shoal-proxy", version, max_term_width = 100, args_override_self = true)]
 pub struct Args {
     /// A file, or a folder of *.yaml files, with one ShardedController and its ShardMap.
     #[arg(long, env = "SHOAL_CONFIG", value_name = "PATH")]
@@ -176,6 +177,21 @@ mod tests {
         for bad in ["hub", "=x", "hub=", "Hub=x", "a/b=x", "-a=x"] {
             assert!(bad.parse::<UpstreamArg>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_flag_given_twice_counts_as_given_last_and_upstreams_add_up() {
+        let given = [
+            "p",
+            "--config=c",
+            "--shard=s",
+            "--tls-dir=t",
+            "--upstream=hub=k",
+            "--upstream=east=e",
+            "--shard=z",
+        ];
+        let args = Args::try_parse_from(given).unwrap();
+        assert_eq!((args.shard.as_str(), args.upstreams.len()), ("z", 2));
     }
 
     #[test]
