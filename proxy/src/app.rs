@@ -35,7 +35,9 @@ type Failure = Box<dyn Error + Send + Sync>;
 /// Runs the proxy until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let log = EnvFilter::try_new(&args.log)?;
-    tracing_subscriber::fmt().json().with_env_filter(log).with_writer(std::io::stderr).init();
+    // A log that cannot be written is no reason to end: the default would say so on stderr, and panic there.
+    let lines = tracing_subscriber::fmt().log_internal_errors(false).json();
+    lines.with_env_filter(log).with_writer(std::io::stderr).init();
     let metrics = Arc::new(Metrics::new()?);
     let ring = Arc::new(Ring::compile(&config::read(&args.config)?, &args.shard, TERM)?);
     metrics.owned_slots.set(i64::try_from(ring.slots.len())?);
