@@ -18,6 +18,12 @@ pub struct Joined<B: HttpBody> {
     body: B,
     /// What was polled while joining and comes next.
     next: Next<B::Error>,
+    /// What is joined so far, while its source has its turn.
+    joining: Option<Whole>,
+    /// Whether the source gets a turn before it counts as empty.
+    gives_turn: bool,
+    /// Whether it has had that turn.
+    had_turn: bool,
 }
 
 enum Next<E> {
@@ -32,7 +38,13 @@ enum Next<E> {
 impl<B: HttpBody<Data = Bytes> + Unpin> Joined<B> {
     /// Joins the frames of a body.
     pub fn new(body: B) -> Self {
-        Self { body, next: Next::Unknown }
+        Self { body, next: Next::Unknown, joining: None, gives_turn: false, had_turn: false }
+    }
+
+    /// The same for a source that hands over one frame at a time though it has more: hyper does so with the chunks of
+    /// an HTTP/1.1 body, from a task of its own. It runs once before what is there goes on.
+    pub fn in_turns(body: B) -> Self {
+        Self { gives_turn: true, ..Self::new(body) }
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next<B::Error>> {
@@ -43,21 +55,29 @@ impl<B: HttpBody<Data = Bytes> + Unpin> Joined<B> {
     }
 
     /// Adds what is there; the first frame that does not fit comes next.
-    fn join(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
-        let mut joined = Whole::One(first);
+    fn join(&mut self, mut joined: Whole, cx: &mut Context<'_>) -> Poll<Bytes> {
         while joined.len() < FULL && !self.body.is_end_stream() {
-            let Poll::Ready(next) = self.poll_next(cx) else { break };
-            match next {
-                Next::Frame(frame) if frame.data_ref().is_some_and(|data| joined.takes(data)) => {
+            match self.poll_next(cx) {
+                Poll::Ready(Next::Frame(frame))
+                    if frame.data_ref().is_some_and(|data| joined.takes(data)) =>
+                {
                     joined.add(&frame.into_data().unwrap_or_default());
+                    self.had_turn = false;
                 }
-                next => {
+                Poll::Ready(next) => {
                     self.next = next;
                     break;
                 }
+                Poll::Pending if self.gives_turn && !self.had_turn => {
+                    (self.joining, self.had_turn) = (Some(joined), true);
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Pending => break,
             }
         }
-        joined.into_bytes()
+        self.had_turn = false;
+        Poll::Ready(joined.into_bytes())
     }
 }
 
@@ -72,22 +92,25 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        Poll::Ready(match ready!(self.poll_next(cx)) {
+        if let Some(joined) = self.joining.take() {
+            return self.join(joined, cx).map(|data| Some(Ok(Frame::data(data))));
+        }
+        match ready!(self.poll_next(cx)) {
             Next::Frame(frame) => match frame.into_data() {
-                Ok(data) => Some(Ok(Frame::data(self.join(data, cx)))),
-                Err(trailers) => Some(Ok(trailers)),
+                Ok(data) => self.join(Whole::One(data), cx).map(|data| Some(Ok(Frame::data(data)))),
+                Err(trailers) => Poll::Ready(Some(Ok(trailers))),
             },
-            Next::Error(error) => Some(Err(error)),
+            Next::Error(error) => Poll::Ready(Some(Err(error))),
             Next::End | Next::Unknown => {
                 self.next = Next::End;
-                None
+                Poll::Ready(None)
             }
-        })
+        }
     }
 
     fn is_end_stream(&self) -> bool {
         match self.next {
-            Next::Unknown => self.body.is_end_stream(),
+            Next::Unknown => self.joining.is_none() && self.body.is_end_stream(),
             Next::End => true,
             Next::Frame(_) | Next::Error(_) => false,
         }
@@ -95,7 +118,7 @@ where
 
     fn size_hint(&self) -> SizeHint {
         match self.next {
-            Next::Unknown => self.body.size_hint(),
+            Next::Unknown if self.joining.is_none() => self.body.size_hint(),
             _ => SizeHint::default(),
         }
     }
@@ -184,7 +207,10 @@ mod tests {
 
     /// What comes out: sizes of data frames, and words for the rest.
     fn seen(script: impl IntoIterator<Item = Polled>) -> Vec<String> {
-        let mut body = Joined::new(Scripted(script.into_iter().collect()));
+        polled(Joined::new(Scripted(script.into_iter().collect())))
+    }
+
+    fn polled(mut body: Joined<Scripted>) -> Vec<String> {
         let mut cx = Context::from_waker(Waker::noop());
         let mut seen = Vec::new();
         loop {
@@ -204,6 +230,24 @@ mod tests {
     fn what_is_there_is_joined_and_nothing_waits() {
         let script = [data(1), data(2), Poll::Pending, Poll::Pending, data(4), Poll::Ready(None)];
         assert_eq!(seen(script), ["3", "pending", "4"]);
+    }
+
+    #[test]
+    fn a_source_gets_one_turn_for_more() {
+        let script =
+            [data(1), Poll::Pending, data(2), Poll::Pending, Poll::Pending, data(4), Poll::Ready(None)];
+        let body = Joined::in_turns(Scripted(script.into()));
+        assert_eq!(polled(body), ["pending", "pending", "3", "4"]);
+        let script = [data(1), Poll::Pending, Poll::Ready(Some(Err("cut"))), Poll::Ready(None)];
+        assert_eq!(polled(Joined::in_turns(Scripted(script.into()))), ["pending", "1", "cut"]);
+    }
+
+    #[test]
+    fn what_is_joined_still_comes() {
+        let mut body = Joined::in_turns(Scripted([data(1), Poll::Pending, Poll::Ready(None)].into()));
+        assert!(Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(!body.is_end_stream());
+        assert_eq!(body.size_hint().exact(), None);
     }
 
     #[test]

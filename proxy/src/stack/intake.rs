@@ -162,7 +162,7 @@ impl Cut {
             error
         };
         // A client's many small chunks would be as many small frames, for which some servers end the connection.
-        Joined::new(body.map_err(note)).boxed_unsync()
+        Joined::in_turns(body.map_err(note)).boxed_unsync()
     }
 
     /// What the client is told if its own body was at fault; an API server does nothing with half a request.
