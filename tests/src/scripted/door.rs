@@ -141,7 +141,7 @@ async fn accepted(listener: Option<&TcpListener>) -> TcpStream {
 }
 
 async fn hold(_tcp: TcpStream) {
-    pending().await
+    pending::<()>().await;
 }
 
 fn acceptor(pki: &Pki, protocols: &[&[u8]]) -> Result<TlsAcceptor, HarnessError> {

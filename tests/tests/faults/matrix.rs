@@ -81,10 +81,8 @@ async fn one(
                 let mut exchange = exchange.unwrap();
                 // A peer that is gone needs neither: the table tells.
                 let _ = exchange.read().await;
-                let _ = match struck && strikes == Strikes::First {
-                    true => form.answer().send(exchange).await,
-                    false => strike(form, exchange).await,
-                };
+                let spared = struck && strikes == Strikes::First;
+                let _ = if spared { form.answer().send(exchange).await } else { strike(form, exchange).await };
                 struck = true;
             }
         }
