@@ -70,7 +70,7 @@ pub struct Ear(ReadHalf<TlsStream<TcpStream>>);
 // === impl Frame ===
 
 impl Frame {
-    /// The error code of RST_STREAM or GOAWAY.
+    /// The error code of `RST_STREAM` or GOAWAY.
     pub fn error(&self) -> Option<u32> {
         let at = match self.kind {
             RST_STREAM => 0,
