@@ -46,8 +46,10 @@ const STREAMS_AT_FIRST: usize = 8;
 /// How much of one response may be on its way unread.
 const STREAM_WINDOW: u32 = 512 << 10;
 /// Room for every stream of a connection, so that slow readers never stall their neighbours. It is
-/// memory only while readers are slow.
-const CONNECTION_WINDOW: u32 = STREAM_WINDOW * 100;
+/// memory only while readers are slow. Four times that, because h2 takes the half of it for what DATA
+/// frames of less than 256 bytes may cost unread, and ends the connection beyond: with slow readers
+/// on every stream that is enough for events of 100 bytes.
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * 100 * 4;
 /// client-go pings a silent connection after 30 s and gives up after 15 s (apimachinery `util/net/http.go`).
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
