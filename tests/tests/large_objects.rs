@@ -15,7 +15,7 @@ use shoal_tests::{ControlPlane, Options, Proxy, RunDir, User};
 const OPERATIONS: usize = 10_000;
 /// Nor more bytes in a request; a little less, for what stands around the operations.
 const PATCH: usize = (3 << 20) - (64 << 10);
-/// A ConfigMap's data is at most 1 MiB (`MaxSecretSize` in kubernetes `pkg/apis/core/types.go`).
+/// The data of a `ConfigMap` is at most 1 MiB (`MaxSecretSize` in kubernetes `pkg/apis/core/types.go`).
 const DATA: usize = (1 << 20) - 16;
 /// Large objects in each namespace, of which there are two.
 const OBJECTS: usize = 24;

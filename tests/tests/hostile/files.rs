@@ -1,15 +1,45 @@
 //! A proxy that has run out of file handles, or of room for its log.
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use shoal_tests::Proxy;
 use shoal_tests::scripted::PING;
-use shoal_tests::scripted::client::{self, Http};
+use shoal_tests::scripted::client::{self, Http, Wire};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::fixture::{Stand, codes, converse, foreign, soon};
+use crate::fixture::{Stand, codes, converse, foreign, ping, soon};
 
-/// Rows 55 and 56. Whoever finds no room is turned away or waits, and once there is room all are served again.
+/// Row 56. Handles run out under a proxy that counted on more: accepting fails for a while, and goes on.
+#[tokio::test]
+async fn a_proxy_whose_file_handles_run_out_goes_on() {
+    let stand = Stand::start("file_handles_run_out").await;
+    let others = Wire::connect(&stand.proxy, Http::Two).await.unwrap();
+    ping(&others).await;
+    let pid = Pid::from_raw(stand.proxy.process().pid().cast_signed());
+    let few = Rlimit { current: Some(48), maximum: Some(48) };
+    prlimit(pid, Resource::Nofile, few).unwrap();
+    for _ in 0..3 {
+        let (mut held, failures) = (Vec::new(), || stand.log().matches("cannot accept").count());
+        let before = failures();
+        for _ in 0..100 {
+            held.push(soon("a connection", client::tcp(&stand.proxy)).await.unwrap());
+        }
+        // Who is connected is served meanwhile.
+        let failing = async {
+            while failures() == before {
+                ping(&others).await;
+            }
+        };
+        soon("accepting to fail", failing).await;
+        drop(held);
+        stand.serves().await;
+    }
+    ping(&others).await;
+    assert!(stand.log_lines() < 100, "a line for each failure fills disks: {}", stand.log_lines());
+}
+
+/// Row 55. Whoever finds no room is turned away or waits, and once there is room all are served again.
 #[tokio::test]
 async fn a_proxy_without_file_handles_recovers() {
     let line = r#"ulimit -n 64; exec "$@""#;

@@ -64,7 +64,12 @@ impl Stand {
 
     /// Lines of the proxy's log.
     pub(crate) fn log_lines(&self) -> usize {
-        fs::read_to_string(self.proxy.process().log_path()).unwrap().lines().count()
+        self.log().lines().count()
+    }
+
+    /// The proxy's log.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.proxy.process().log_path()).unwrap()
     }
 }
 
@@ -136,7 +141,7 @@ pub(crate) async fn converse(proxy: &Proxy, said: &[u8]) -> String {
 /// The same over any connection.
 pub(crate) async fn talk(io: impl AsyncRead + AsyncWrite, said: &[u8]) -> String {
     let (mut hears, mut says) = split(io);
-    let mut heard = Vec::new();
+    let mut answers = Vec::new();
     let talk = async {
         let speak = async {
             // A proxy that has heard enough closes.
@@ -144,10 +149,10 @@ pub(crate) async fn talk(io: impl AsyncRead + AsyncWrite, said: &[u8]) -> String
             let _ = says.flush().await;
         };
         // A close without a farewell is an error to TLS, and a close to us.
-        tokio::join!(speak, hears.read_to_end(&mut heard)).1
+        tokio::join!(speak, hears.read_to_end(&mut answers)).1
     };
     let _ = soon("the proxy to close", talk).await;
-    String::from_utf8_lossy(&heard).into_owned()
+    String::from_utf8_lossy(&answers).into_owned()
 }
 
 /// The status codes of the answers in what was heard.

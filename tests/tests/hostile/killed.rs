@@ -97,12 +97,13 @@ async fn a_half_write_of_a_killed_proxy_is_never_whole_and_never_repeated() {
         assert!(soon("the end of the body", exchange.read()).await.is_err(), "{http:?}");
         match client {
             Ok(mut io) => {
-                let mut heard = Vec::new();
-                let _ = soon("the break", io.read_to_end(&mut heard)).await;
-                assert!(heard.is_empty(), "{http:?}");
+                let mut answer = Vec::new();
+                let _ = soon("the break", io.read_to_end(&mut answer)).await;
+                assert!(answer.is_empty(), "{http:?}");
             }
             Err(mut peer) => {
-                assert_eq!(soon("the break", peer.hears.until(|frame| frame.kind == HEADERS)).await, None)
+                let head = peer.hears.until(|frame| frame.kind == HEADERS);
+                assert_eq!(soon("the break", head).await, None, "{http:?}");
             }
         }
         assert_eq!(stage.upstream.seen().count(&target), 1, "{http:?}");

@@ -59,7 +59,7 @@ async fn slow_and_good(test: &str, target: &str, count: usize) {
         slow.push(open(&proxy, target).await);
     }
     let stood_at = soon("the watches to stand", stand(&mut slow, &pings, &taken)).await;
-    println!("{count} slow watches: {} KiB each on the way", stood_at / count as u64 >> 10);
+    println!("{count} slow watches: {} KiB each on the way", (stood_at / count as u64) >> 10);
     assert!(stood_at < ON_THE_WAY * count as u64, "{stood_at}");
     memory.grew_at_most("slow watches", count * MAY_GROW);
 
