@@ -1,5 +1,6 @@
 //! The one body type that requests and responses have inside the proxy.
 
+mod ending;
 mod joined;
 
 use std::{
@@ -13,7 +14,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 use prometheus::{IntCounter, IntGauge};
 
-pub use self::joined::Joined;
+pub use self::{
+    ending::{Boundary, Ending},
+    joined::Joined,
+};
 
 /// Why a body ended early. hyper resets the stream or cuts the connection, so that the peer sees a
 /// broken transfer.

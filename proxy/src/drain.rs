@@ -7,14 +7,10 @@
 //!          until it has gone or 15 s   until done or 25 s in all          a second TERM comes here at once
 //! ```
 
-mod ending;
-
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-
-pub use self::ending::{Boundary, Ending};
 
 /// The controller has this long to go first. It releases its lock on TERM, which takes a write.
 pub const APP_GRACE: Duration = Duration::from_secs(15);

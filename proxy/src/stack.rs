@@ -16,8 +16,8 @@ use hyper::body::Incoming;
 pub use self::clusters::Clusters;
 use self::{clusters::Cluster, intake::Onward, reading::Reading};
 use crate::{
-    body::{self, Body, Joined, Metered, Open},
-    drain::{Boundary, Drain, Ending},
+    body::{self, Body, Boundary, Ending, Joined, Metered, Open},
+    drain::Drain,
     election::{LockNames, Touch},
     listen::{Handler, token::ListenToken},
     metrics::Metrics,
@@ -206,7 +206,7 @@ impl Stack {
         tracing::info!(path = request.info.path, verb, reason, message = refusal.message, "write refused");
     }
 
-    /// A watch that the drain can end. One whose events cannot be told apart is cut in the end.
+    /// A watch that ends between two events. One whose events cannot be told apart is cut when the drain is over.
     fn ending(&self, response: Response<Body>) -> Response<Body> {
         let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = match BodyType::of(content_type) {

@@ -69,6 +69,13 @@ impl Form {
         }
     }
 
+    /// Whether the bytes are the first events of the shard's watch, all of them whole.
+    pub(crate) fn has_events(self, body: &[u8]) -> bool {
+        let Self::Watch(coding) = self else { return false };
+        let [own, _] = events(coding);
+        !body.is_empty() && self.answer().shown.starts_with(body) && body.len().is_multiple_of(own.len())
+    }
+
     /// A request that the shard may make, with a target of its own for each number.
     pub(crate) fn request(self, client: &Wire, number: usize) -> Request<Full<Bytes>> {
         let namespace = namespaces(true).nth(number).unwrap();

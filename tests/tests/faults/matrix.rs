@@ -152,7 +152,8 @@ pub(crate) fn compare(title: &str, seen: &[Row], table: &str) {
     assert_eq!(seen, expected, "{title}");
 }
 
-/// In words: the whole truth, a broken transfer, a Status, or what passed as it came. Anything else is a lie.
+/// In words: the whole truth, a watch that can be resumed, a broken transfer, a Status, or what passed as it came.
+/// Anything else is a lie.
 async fn outcome(form: Form, response: Response<Incoming>) -> String {
     let (code, headers) = (response.status(), response.headers().clone());
     let (body, ended) = read(response).await;
@@ -160,6 +161,9 @@ async fn outcome(form: Form, response: Response<Incoming>) -> String {
         return refusal(form, code.as_u16(), &headers, &body);
     }
     let shown = form.answer().shown;
+    if ended && body != shown && form.has_events(&body) {
+        return "ends between events".to_owned();
+    }
     match (ended, body == shown, shown.starts_with(&body)) {
         (false, _, true) => "broken".to_owned(),
         (true, true, _) => "whole".to_owned(),

@@ -52,7 +52,7 @@ const UNANSWERED: &str = "
 ";
 const BEGUN: &str = "
     LIST json       broken                                 1
-    WATCH json      broken                                 1
+    WATCH json      ends between events                                 1
 ";
 
 /// The server sends a half and never the rest: the client decides how long it waits, and the server hears of it.

@@ -1,4 +1,9 @@
-//! A watch that ends when the proxy drains, between two events and never within one.
+//! A watch that ends between two events and never within one: when the proxy drains, and when its upstream breaks.
+//!
+//! A client that sees a watch end well goes on from the last event that it has. At the reset of an HTTP/2 stream
+//! client-go asks for the whole state again instead (apimachinery `util/net/http.go`, `IsProbableEOF`), which on a
+//! direct connection it does not when that breaks. An upstream that breaks within an event which has been passed on in
+//! part is a broken transfer here too.
 
 use std::{
     pin::Pin,
@@ -7,6 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use super::BodyError;
+use crate::filter::body as filtered;
 
 /// The bytes in front of a protobuf event that tell its length (apimachinery `util/framer`).
 const PREFIX: u8 = 4;
@@ -28,7 +36,7 @@ pub enum Boundary {
     },
 }
 
-/// A watch body that ends at the first boundary after `told` has resolved.
+/// A watch body that ends at the first boundary after `told` has resolved, or at the one where its upstream broke.
 pub struct Ending<B, F> {
     body: B,
     boundary: Boundary,
@@ -96,24 +104,27 @@ where
 
 impl<B, F> HttpBody for Ending<B, F>
 where
-    B: HttpBody<Data = Bytes> + Unpin,
+    B: HttpBody<Data = Bytes, Error = BodyError> + Unpin,
     F: Future<Output = ()>,
 {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.boundary.is_between() && self.is_over(cx) {
             return Poll::Ready(None);
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            self.boundary.read(data);
+        match &frame {
+            Some(Ok(frame)) => frame.data_ref().iter().for_each(|data| self.boundary.read(data)),
+            Some(Err(error)) if self.boundary.is_between() && is_of_upstream(error) => {
+                self.told = None;
+                return Poll::Ready(None);
+            }
+            Some(Err(_)) | None => {}
         }
         Poll::Ready(frame)
     }
@@ -127,6 +138,12 @@ where
     }
 }
 
+/// Whether it was the upstream that broke, and not that what came could not be read.
+fn is_of_upstream(error: &BodyError) -> bool {
+    let filtered = error.downcast_ref::<filtered::BodyError>();
+    error.is::<hyper::Error>() || matches!(filtered, Some(filtered::BodyError::Upstream(_)))
+}
+
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;
@@ -135,18 +152,18 @@ mod tests {
 
     use super::*;
 
-    /// Bytes as a test sends them.
-    struct Sent(mpsc::Receiver<&'static str>);
+    /// Bytes and errors as a test sends them.
+    struct Sent(mpsc::Receiver<Result<&'static str, BodyError>>);
 
     impl HttpBody for Sent {
         type Data = Bytes;
-        type Error = std::convert::Infallible;
+        type Error = BodyError;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
             cx: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-            self.0.poll_recv(cx).map(|sent| sent.map(|text| Ok(Frame::data(Bytes::from(text)))))
+            self.0.poll_recv(cx).map(|sent| sent.map(|text| text.map(|text| Frame::data(Bytes::from(text)))))
         }
     }
 
@@ -156,13 +173,13 @@ mod tests {
         let (tell, told) = oneshot::channel();
         let told = async { drop(told.await) };
         let mut body = Ending::new(Sent(receive), Boundary::LINES, told);
-        send.send("{\"type\":\"ADDED\"}\n{\"type\":").await.unwrap();
+        send.send(Ok("{\"type\":\"ADDED\"}\n{\"type\":")).await.unwrap();
         assert!(body.frame().await.is_some());
         tell.send(()).unwrap();
-        send.send("\"DELETED\"}\n").await.unwrap();
+        send.send(Ok("\"DELETED\"}\n")).await.unwrap();
         let last = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(last, "\"DELETED\"}\n");
-        send.send("{\"type\":\"LATE\"}\n").await.unwrap();
+        send.send(Ok("{\"type\":\"LATE\"}\n")).await.unwrap();
         assert!(body.frame().await.is_none());
         assert!(body.frame().await.is_none());
     }
@@ -176,6 +193,30 @@ mod tests {
         tokio::task::yield_now().await;
         tell.send(()).unwrap();
         assert!(ended.await.unwrap());
+    }
+
+    async fn after(text: &'static str, error: BodyError) -> Option<Result<Frame<Bytes>, BodyError>> {
+        let (send, receive) = mpsc::channel(4);
+        let mut body = Ending::new(Sent(receive), Boundary::LINES, std::future::pending());
+        send.send(Ok(text)).await.unwrap();
+        send.send(Err(error)).await.unwrap();
+        body.frame().await.unwrap().unwrap();
+        let last = body.frame().await;
+        assert!(last.is_some() || body.frame().await.is_none());
+        last
+    }
+
+    #[tokio::test]
+    async fn an_upstream_that_breaks_between_two_events_ends_the_watch_and_within_one_breaks_it() {
+        let broken = || filtered::BodyError::Upstream("cut".into()).into();
+        assert!(after("{}\n", broken()).await.is_none());
+        assert!(after("{}\n{", broken()).await.unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_breaks_the_watch_wherever_it_is() {
+        let unreadable = || filtered::BodyError::from(crate::filter::FilterError::Truncated).into();
+        assert!(after("{}\n", unreadable()).await.unwrap().is_err());
     }
 
     proptest! {
