@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use http::Request;
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use tokio::net::TcpStream;
 
 use crate::health::{Probe, READY_DEADLINE};
 use crate::ports::Port;
@@ -113,13 +118,13 @@ impl Proxy {
         kubeconfig::client(&self.kubeconfig(plane, user)?).await
     }
 
-    /// What one of its admin pages says; an error quotes what it says instead of a success.
-    pub async fn page(&self, path: &str) -> Result<String, HarnessError> {
-        get(&self.admin_url(), path).await
+    /// What one of its admin pages says.
+    pub async fn page(&self, path: &str) -> Result<(StatusCode, String), HarnessError> {
+        ask(&self.admin_url(), Request::get(path)).await
     }
 
     /// Tells it to drain, as TERM does.
-    pub async fn drain(&self) -> Result<String, HarnessError> {
+    pub async fn drain(&self) -> Result<(StatusCode, String), HarnessError> {
         ask(&self.admin_url(), Request::post("/drain")).await
     }
 
@@ -178,13 +183,29 @@ fn spawn(line: &str, args: &ProxyArgs<'_>, admin: &Port, tls: &Path) -> Result<P
     Process::spawn(&name, Path::new("/bin/sh"), &flags, &[], args.dir)
 }
 
+/// What a page says, if it is a success.
 async fn get(base: &str, path: &str) -> Result<String, HarnessError> {
-    ask(base, Request::get(path)).await
+    match ask(base, Request::get(path)).await? {
+        (status, text) if status.is_success() => Ok(text),
+        (status, text) => {
+            Err(HarnessError::Answer { url: format!("{base}{path}"), reason: format!("{status}: {text}") })
+        }
+    }
 }
 
-async fn ask(base: &str, request: http::request::Builder) -> Result<String, HarnessError> {
-    let client = kubeconfig::anonymous(base, None).await?;
+/// One request and its whole answer, as it is: kube's client would try again after a 503.
+async fn ask(base: &str, request: http::request::Builder) -> Result<(StatusCode, String), HarnessError> {
     let failed = |reason: String| HarnessError::Answer { url: base.to_owned(), reason };
-    let request = request.body(Vec::new()).map_err(|error| failed(error.to_string()))?;
-    client.request_text(request).await.map_err(|error| failed(error.to_string()))
+    let address = base.trim_start_matches("http://");
+    let tcp = TcpStream::connect(address).await.map_err(|error| failed(error.to_string()))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(tcp)).await.map_err(|error| failed(error.to_string()))?;
+    tokio::spawn(connection);
+    let request = request.header(header::HOST, address).body(Empty::<Bytes>::new());
+    let request = request.map_err(|error| failed(error.to_string()))?;
+    let response = sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
+    let status = response.status();
+    #[allow(clippy::disallowed_methods, reason = "a page of our own")]
+    let body = response.into_body().collect().await.map_err(|error| failed(error.to_string()))?;
+    Ok((status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
 }

@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -47,6 +48,11 @@ enum Sender {
     Two(http2::SendRequest<Full<Bytes>>),
 }
 
+/// With TLS or without.
+trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
 /// A response as it arrives.
 #[derive(Debug)]
 pub struct Reader {
@@ -57,13 +63,18 @@ pub struct Reader {
 // === impl Wire ===
 
 impl Wire {
-    /// Connects to a proxy.
+    /// Connects to a proxy, by TLS unless it has none.
     pub async fn connect(proxy: &Proxy, http: Http) -> Result<Self, HarnessError> {
-        let tls = TokioIo::new(secure(proxy, http).await?);
+        let socket: Box<dyn Socket> = if proxy.url().starts_with("http://") {
+            Box::new(tcp(proxy).await?)
+        } else {
+            Box::new(secure(proxy, http).await?)
+        };
+        let io = TokioIo::new(socket);
         let failed = |error: hyper::Error| unusable(proxy, &error);
         let sender = match http {
             Http::One => {
-                let (sender, connection) = http1::handshake(tls).await.map_err(failed)?;
+                let (sender, connection) = http1::handshake(io).await.map_err(failed)?;
                 tokio::spawn(connection);
                 Sender::One(Arc::new(sender.into()))
             }
@@ -72,7 +83,7 @@ impl Wire {
                 builder
                     .initial_stream_window_size(STREAM_WINDOW)
                     .initial_connection_window_size(CONNECTION_WINDOW);
-                let (sender, connection) = builder.handshake(tls).await.map_err(failed)?;
+                let (sender, connection) = builder.handshake(io).await.map_err(failed)?;
                 tokio::spawn(connection);
                 Sender::Two(sender)
             }
@@ -177,7 +188,7 @@ impl Reader {
 
 /// A plain TCP connection to a proxy.
 pub async fn tcp(proxy: &Proxy) -> Result<TcpStream, HarnessError> {
-    let address = proxy.url().trim_start_matches("https://").parse();
+    let address = proxy.url().trim_start_matches("https://").trim_start_matches("http://").parse();
     let address: SocketAddr = address.map_err(|error| unusable(proxy, &error))?;
     let socket = TcpSocket::new_v4().map_err(|error| unusable(proxy, &error))?;
     socket.set_recv_buffer_size(SOCKET_BUFFER).map_err(|error| unusable(proxy, &error))?;
