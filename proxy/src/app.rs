@@ -53,10 +53,8 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
-    let security = match args.listen.tls {
-        true => Security::Tls(tls::acceptor(&args.tls_dir)?),
-        false => Security::Plain,
-    };
+    let security =
+        if args.listen.tls { Security::Tls(tls::acceptor(&args.tls_dir)?) } else { Security::Plain };
     let listener = Listener {
         socket: bind(args.listen.address).await?,
         security,
@@ -134,7 +132,7 @@ fn note(what: &str, outcome: Result<bool, impl Error>) {
         Ok(false) => {}
         Ok(true) => tracing::info!(what, "changed files are in force"),
         Err(error) => {
-            tracing::warn!(what, %error, "changed files cannot be used; the last good stay in force")
+            tracing::warn!(what, %error, "changed files cannot be used; the last good stay in force");
         }
     }
 }

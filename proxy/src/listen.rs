@@ -126,10 +126,11 @@ impl<A: Accept, H: Handler> Listener<A, H> {
 
     /// Gives a connection its place and its task.
     fn welcome(self: &Arc<Self>, tcp: TcpStream, tracker: &TaskTracker) {
-        match self.places.take() {
-            Some(place) => drop(tracker.spawn(self.clone().connection(tcp, place))),
-            None => tracing::debug!("connection closed: there is no place for it"),
-        }
+        let Some(place) = self.places.take() else {
+            tracing::debug!("connection closed: there is no place for it");
+            return;
+        };
+        tracker.spawn(self.clone().connection(tcp, place));
     }
 
     async fn connection(self: Arc<Self>, tcp: TcpStream, place: Place) {

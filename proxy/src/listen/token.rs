@@ -4,7 +4,7 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use subtle::ConstantTimeEq;
 
 use crate::respond::Refusal;
@@ -61,7 +61,7 @@ impl ListenToken {
     }
 
     fn is_carried_by(&self, headers: &HeaderMap) -> bool {
-        let carried = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+        let carried = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let token = carried
             .and_then(|value| value.split_at_checked(7))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));

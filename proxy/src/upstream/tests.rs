@@ -58,8 +58,8 @@ async fn who_gives_up_ends_the_dial_for_nobody_else() {
     let (_listener, pool) = black_hole();
     let asked = Instant::now();
     let gives_up = timeout(Duration::from_secs(6), pool.stream());
-    let (given_up, _) = tokio::join!(gives_up, failed(pool.clone()));
-    assert!(given_up.is_err());
+    let (impatient, _) = tokio::join!(gives_up, failed(pool.clone()));
+    assert!(impatient.is_err());
     assert_eq!(asked.elapsed().as_secs(), 10);
 }
 

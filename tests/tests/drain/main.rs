@@ -29,8 +29,7 @@ async fn soon<T>(what: &str, awaited: impl Future<Output = T>) -> T {
 }
 
 async fn exits_well(proxy: &Proxy) {
-    let code = timeout(GRACE, proxy.process().wait()).await.expect("it must exit before it is killed");
-    assert_eq!(code, 0);
+    assert_eq!(timeout(GRACE, proxy.process().wait()).await, Ok(0), "it must exit before it would be killed");
 }
 
 /// It says so to whoever asks whether it is ready.

@@ -59,10 +59,8 @@ impl Watching {
             if number % SHARED == 0 {
                 shared = Wire::connect(proxy, Http::Two).await.unwrap();
             }
-            let wire = match number < ALONE {
-                true => Wire::connect(proxy, Http::One).await.unwrap(),
-                false => shared.clone(),
-            };
+            let wire =
+                if number < ALONE { Wire::connect(proxy, Http::One).await.unwrap() } else { shared.clone() };
             let form = Form::ALL[number % 2];
             let accept = form.of_watch().to_owned();
             let mut request = wire.request(&format!("{}?watch=1", load::collection()));
@@ -84,18 +82,16 @@ impl Watching {
         let ends = self.0.join_all().await;
         let (first, last) = (ends.iter().map(|end| end.at).min(), ends.iter().map(|end| end.at).max());
         let spread = last.zip(first).map(|(last, first)| last - first).unwrap_or_default();
-        ends.into_iter().fold(Ends { spread, ..Ends::default() }, Ends::add)
+        ends.iter().fold(Ends { spread, ..Ends::default() }, Ends::add)
     }
 }
 
 // === impl Ends ===
 
 impl Ends {
-    fn add(mut self, end: End) -> Self {
-        match end.is_clean {
-            true => self.clean += 1,
-            false => self.broken += 1,
-        }
+    fn add(mut self, end: &End) -> Self {
+        self.clean += usize::from(end.is_clean);
+        self.broken += usize::from(!end.is_clean);
         self.within_an_event += usize::from(end.is_clean && end.rest > 0);
         self.events += end.events;
         self
