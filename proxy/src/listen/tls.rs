@@ -24,6 +24,8 @@ const CA_CERTIFICATE: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 /// The authority's name.
 const CA_NAME: &str = "shoal-proxy";
+/// The serving certificate's. OpenSSL takes a certificate for self-signed if it has its issuer's name.
+const SERVING_NAME: &str = "shoal-proxy listener";
 
 /// Why the listener has no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +111,9 @@ fn authority_params() -> CertificateParams {
 
 fn serving_params() -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(NAMES.map(str::to_owned))?;
-    params.distinguished_name.push(DnType::CommonName, CA_NAME);
+    params.distinguished_name.push(DnType::CommonName, SERVING_NAME);
+    // OpenSSL's strict mode, which is Python's default, asks for it.
+    params.use_authority_key_identifier_extension = true;
     params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
 }
@@ -134,6 +138,13 @@ mod tests {
         let first = fs::read(folder.path().join(CA_CERTIFICATE)).unwrap();
         acceptor(folder.path()).unwrap();
         assert_eq!(fs::read(folder.path().join(CA_CERTIFICATE)).unwrap(), first);
+    }
+
+    #[test]
+    fn a_strict_client_tells_the_certificate_from_its_authority() {
+        let (serving, authority) = (serving_params().unwrap(), authority_params());
+        assert_ne!(serving.distinguished_name, authority.distinguished_name);
+        assert!(serving.use_authority_key_identifier_extension);
     }
 
     #[test]
