@@ -45,7 +45,7 @@ lint: $(CARGO_DENY) ## Checks format, clippy, docs, dependencies, generated file
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps
-# Not `advisories`: its database comes from the network, and a lint must not depend on what was found out today.
+# Not `advisories`, which has a target of its own: a lint must not depend on what was found out today.
 	$(CARGO_DENY) check bans licenses sources
 	rm -rf target/crds
 	cargo run --quiet -p shoal-api --bin shoal-crds target/crds
@@ -54,6 +54,10 @@ lint: $(CARGO_DENY) ## Checks format, clippy, docs, dependencies, generated file
 	[ -z "$$unformatted" ] || { echo "lint: not formatted, run gofmt -w: $$unformatted" >&2; exit 1; }
 	@for script in .ci/run $$(git ls-files '*.sh'); do bash -n "$$script"; done
 	@echo 'lint: ok'
+
+.PHONY: advisories
+advisories: $(CARGO_DENY) ## Looks for known vulnerabilities in the dependencies; needs the network
+	$(CARGO_DENY) check advisories
 
 # Built in a folder of its own, so that the workspace's stays as it is; first time about ten minutes on two cores.
 $(CARGO_DENY):
