@@ -9,6 +9,9 @@ use shoal_tests::{ControlPlane, User};
 use crate::caches::{LISTING, LISTING_KUBE, STREAMING_KUBE, WATCHLIST};
 use crate::readers::READER;
 
+/// Caches of client-go that list: whole and metadata only, of two kinds, in three shards.
+const LISTING_STORES: usize = 12;
+
 /// How clients asked for their state.
 #[derive(Debug, Default)]
 struct Asked {
@@ -60,4 +63,6 @@ pub(crate) fn asked_as_they_should(plane: &ControlPlane) {
         assert_eq!(asked.count(&user, "streaming"), 0, "{asked:?}");
     }
     assert_eq!(asked.expired, 1, "{asked:?}");
+    // A list at the start, one after the 410; a cut costs none, wherever it comes, as on a direct connection.
+    assert!(asked.count(&LISTING, "list") < 3 * LISTING_STORES, "{asked:?}");
 }
