@@ -124,6 +124,9 @@ async fn a_burst_of_watches_is_open_as_well() {
         drop(asked);
     }
     assert_eq!(held.len(), 100);
+    // Not one for each handful that came before a connection's limit was known.
+    let connections = stage.upstream.seen().connections;
+    assert!(connections <= 100_usize.div_ceil(20) + 3, "{connections}");
 }
 
 #[tokio::test]

@@ -27,7 +27,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prometheus::IntGauge;
 use tokio::{
     net::TcpStream,
-    sync::{Mutex, OwnedMutexGuard},
+    sync::{Mutex, Notify, OwnedMutexGuard},
+    task::yield_now,
     time::{Instant, timeout},
 };
 use tokio_rustls::client::TlsStream;
@@ -76,8 +77,14 @@ struct Connection {
     sender: SendRequest<Body>,
     /// Streams under way.
     streams: AtomicUsize,
-    /// What the server allows, by its settings.
-    budget: Arc<AtomicUsize>,
+    budget: Arc<Budget>,
+}
+
+/// What the server allows, by its settings.
+struct Budget {
+    streams: AtomicUsize,
+    /// Somebody wants it to be up to date: hyper tells of new settings only while a request is given to it.
+    asked: Notify,
 }
 
 /// One stream of a connection, given back when it is dropped.
@@ -138,12 +145,23 @@ impl Pool {
         if let Some(stream) = self.free() {
             return Ok(stream);
         }
+        self.learn().await;
+        if let Some(stream) = self.free() {
+            return Ok(stream);
+        }
         if let Some((_, error)) = turn.as_ref().filter(|(failed, _)| *failed > asked) {
             return Err(error.clone());
         }
         // A task of its own: who gives up ends it for nobody else.
         let dialed = tokio::spawn(self.clone().dial(turn)).await;
         dialed.unwrap_or_else(|_| Err(Arc::new(DialError::Closed)))
+    }
+
+    /// Lets each connection note what its server allows by now.
+    async fn learn(&self) {
+        self.connections.load().iter().for_each(|connection| connection.budget.asked.notify_one());
+        // Their tasks come first.
+        yield_now().await;
     }
 
     fn free(&self) -> Option<Stream> {
@@ -184,7 +202,7 @@ impl Pool {
             .handshake(io)
             .await
             .map_err(DialError::Http2)?;
-        let budget = Arc::new(AtomicUsize::new(STREAMS_AT_FIRST));
+        let budget = Arc::new(Budget { streams: AtomicUsize::new(STREAMS_AT_FIRST), asked: Notify::new() });
         let open = Open::one(self.open.clone());
         tokio::spawn(drive(connection, budget.clone(), target, open));
         Ok(Connection { sender, streams: AtomicUsize::new(0), budget })
@@ -193,14 +211,21 @@ impl Pool {
 
 /// Moves a connection's bytes until it ends, and notes what the server allows. Only so long it counts as open: who holds a
 /// stream of it, or would take one, may learn of the end much later.
-async fn drive(connection: Wire, budget: Arc<AtomicUsize>, target: Arc<Target>, _open: Open) {
+async fn drive(connection: Wire, budget: Arc<Budget>, target: Arc<Target>, _open: Open) {
     let mut connection = pin!(connection);
-    let ended = poll_fn(|cx| {
+    let mut end = pin!(poll_fn(|cx| {
         let polled = connection.as_mut().poll(cx);
-        budget.store(connection.current_max_send_streams(), Ordering::Release);
+        budget.streams.store(connection.current_max_send_streams(), Ordering::Release);
         polled
-    });
-    if let Err(error) = ended.await {
+    }));
+    let ended = loop {
+        tokio::select! {
+            ended = &mut end => break ended,
+            // Then it is polled again.
+            () = budget.asked.notified() => {}
+        }
+    };
+    if let Err(error) = ended {
         tracing::info!(upstream = %target.authority, %error, "connection ended");
     }
 }
@@ -213,7 +238,7 @@ impl Connection {
     }
 
     fn take(self: &Arc<Self>) -> Option<Stream> {
-        let budget = self.budget.load(Ordering::Acquire).min(STREAMS);
+        let budget = self.budget.streams.load(Ordering::Acquire).min(STREAMS);
         let more = |taken| (taken < budget).then_some(taken + 1);
         let taken =
             self.is_open() && self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
