@@ -168,9 +168,9 @@ impl<A: Accept, H: Handler> Listener<A, H> {
                 turned_away.cancel();
             }
             let (handler, is_seat) = (self.handler.clone(), place.is_seat());
-            async move {
-                Ok::<_, Infallible>(if is_seat { handler.handle(request).await } else { no_place(&request) })
-            }
+            // Boxed, since hyper keeps the room of this future for as long as the response's body runs.
+            let answer = move |request| Box::pin(async move { handler.handle(request).await });
+            async move { Ok::<_, Infallible>(if is_seat { answer(request).await } else { no_place(&request) }) }
         });
         let server = server();
         let mut connection = pin!(server.serve_connection(io, service));
