@@ -96,7 +96,7 @@ impl Measure {
 // === impl Extent ===
 
 impl Extent {
-    pub(super) const FULL: Self = Self { rounds: 3, requests: Duration::from_secs(3), objects: 20_000 };
+    pub(super) const FULL: Self = Self { rounds: 3, requests: Duration::from_secs(2), objects: 20_000 };
     /// Shows that everything runs; its figures say little.
     pub(super) const QUICK: Self = Self { rounds: 1, requests: Duration::from_secs(1), objects: 4_000 };
 }
