@@ -24,7 +24,6 @@ mod connection;
 mod data;
 mod events;
 pub mod halves;
-mod meter;
 mod part;
 mod table;
 mod target;

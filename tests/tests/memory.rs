@@ -1,11 +1,11 @@
 //! A list of 500 MB adds at most 16 MiB to the proxy, whatever share of it the shard owns.
 //! No control plane is needed here.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
+#![allow(clippy::unwrap_used, reason = "test code, helpers included")]
 
-use std::fs;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use shoal_tests::meter::{Growth, Meter};
 use shoal_tests::scripted::client::{Http, Reader, Wire};
 use shoal_tests::scripted::pods::{Form, MARK, namespaces};
 use shoal_tests::scripted::{Exchange, Gone, STREAMS, Scripted};
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 const POD: usize = 4096;
 const NAMESPACES: usize = 40;
 const BYTES: usize = 500_000_000;
-const MAY_ADD_KIB: usize = 16 << 10;
+const MAY_ADD_KIB: u64 = 16 << 10;
 /// For all lists together; ends a test that hangs.
 const DEADLINE: Duration = Duration::from_mins(15);
 
@@ -39,26 +39,25 @@ async fn a_list_of_500_mb_adds_little() {
 
 /// Memory does not creep up from list to list.
 async fn in_a_row(proxy: &Proxy) {
-    let (before, mut all) = (kib(proxy, "VmRSS:"), Vec::new());
+    let meter = Meter::new(proxy.process().pid());
+    let (before, mut all) = (meter.resident().unwrap() >> 10, Vec::new());
     for turn in 0..8 {
         measure(proxy, Form::ALL[turn % 2], NAMESPACES / 2, BYTES / 5).await;
-        all.push(kib(proxy, "VmRSS:"));
+        all.push(meter.resident().unwrap() >> 10);
     }
     println!("8 lists of {} MB in a row: {before} KiB before, then {all:?}", BYTES / 5_000_000);
     assert!(all.iter().all(|after| *after <= before + MAY_ADD_KIB), "{before} KiB before, then {all:?}");
 }
 
 /// Lists once, counts what comes, and returns how much the proxy's memory grew at its peak, in KiB.
-async fn measure(proxy: &Proxy, form: Form, owned: usize, bytes: usize) -> usize {
+async fn measure(proxy: &Proxy, form: Form, owned: usize, bytes: usize) -> u64 {
     let client = Wire::connect(proxy, Http::Two).await.unwrap();
-    let before = kib(proxy, "VmRSS:");
-    // 5: the peak is what is resident now (proc(5)).
-    fs::write(format!("/proc/{}/clear_refs", proxy.process().pid()), "5").unwrap();
+    let growth = Growth::of(proxy.process()).unwrap();
     let count = bytes / POD / NAMESPACES * NAMESPACES;
     let response =
         client.get(&format!("/api/v1/pods?count={count}&owned={owned}"), form.of_list()).await.unwrap();
     let (pods, read) = drain(Reader::new(response)).await;
-    let added = kib(proxy, "VmHWM:").saturating_sub(before);
+    let (added, before) = (growth.at_peak().unwrap() >> 10, growth.before() >> 10);
     println!(
         "{form:?}, {count} Pods, {owned} of {NAMESPACES} namespaces owned: {pods} Pods in {read} bytes, {added} KiB added to {before}"
     );
@@ -73,13 +72,6 @@ async fn drain(mut reader: Reader) -> (usize, usize) {
         read += bytes.len();
     }
     (pods, read)
-}
-
-/// A line of `/proc/PID/status`.
-fn kib(proxy: &Proxy, name: &str) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", proxy.process().pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 /// Answers with as many Pods as the query says, made on the way.

@@ -4,9 +4,9 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use super::connection::Protocol;
-use super::meter::Meter;
 use super::table::Table;
 use super::target::Target;
+use crate::meter::Meter;
 use crate::{ControlPlane, HarnessError};
 
 mod burst;

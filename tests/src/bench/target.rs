@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::connection::Address;
 use super::halves;
-use super::meter::Meter;
 use crate::health::{Probe, READY_DEADLINE};
+use crate::meter::Meter;
 use crate::ports::Port;
 use crate::ring::HUB;
 use crate::{ControlPlane, HarnessError, Process, Proxy, ProxyArgs, User, programs};

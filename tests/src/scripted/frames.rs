@@ -142,6 +142,11 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
+/// A GOAWAY without an error: `last` is the last stream that its sender does (RFC 9113, section 6.8).
+pub fn go_away(last: u32) -> Vec<u8> {
+    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), [0; 4]].concat())
+}
+
 /// A header block (RFC 7541, section 6.2.2): each field as literal text, entered in no table.
 pub fn block<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     let mut block = Vec::new();
@@ -175,6 +180,7 @@ mod tests {
     #[test]
     fn frames_and_blocks_are_as_the_rfcs_write_them() {
         assert_eq!(frame(PING, 0, 0, b"12345678"), b"\0\0\x08\x06\0\0\0\0\x0012345678");
+        assert_eq!(go_away(3), b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x03\0\0\0\0");
         // RFC 7541, section C.2.2, with the name as text.
         assert_eq!(block([(":path", "/a")]), b"\0\x05:path\x02/a");
         assert_eq!(length(126), [126]);

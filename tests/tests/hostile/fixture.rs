@@ -3,20 +3,19 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use http::Method;
+use shoal_tests::meter::Growth;
 use shoal_tests::scripted::client::{self, Http, Reader, Wire};
 use shoal_tests::scripted::pods::namespaces;
 use shoal_tests::scripted::{Exchange, PING, PONG, STREAMS, Scripted};
+pub(crate) use shoal_tests::soon;
 use shoal_tests::{Proxy, RunDir};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
-use tokio::time::timeout;
 
 pub(crate) const JSON: &str = "application/json";
 /// How the proxy is started where nothing is special.
 pub(crate) const PLAINLY: &str = r#"exec "$@""#;
-const DEADLINE: Duration = Duration::from_mins(2);
 
 /// A proxy whose upstream reads each body to its end and answers.
 pub(crate) struct Stand {
@@ -28,10 +27,7 @@ pub(crate) struct Stand {
 }
 
 /// What a proxy's memory was, to see what is added.
-pub(crate) struct Memory<'a> {
-    proxy: &'a Proxy,
-    before: usize,
-}
+pub(crate) struct Memory(Growth);
 
 // === impl Stand ===
 
@@ -92,30 +88,17 @@ pub(crate) fn got(bytes: usize) -> String {
 
 // === impl Memory ===
 
-impl<'a> Memory<'a> {
-    pub(crate) fn of(proxy: &'a Proxy) -> Self {
-        // 5: the peak is what is resident now (proc(5)).
-        fs::write(format!("/proc/{}/clear_refs", proxy.process().pid()), "5").unwrap();
-        Self { proxy, before: kib(proxy, "VmRSS:") }
+impl Memory {
+    pub(crate) fn of(proxy: &Proxy) -> Self {
+        Self(Growth::of(proxy.process()).unwrap())
     }
 
     /// By how much the proxy grew at its peak, in KiB; says so, and at most `limit`.
     pub(crate) fn grew_at_most(&self, what: &str, limit: usize) {
-        let added = kib(self.proxy, "VmHWM:").saturating_sub(self.before);
-        println!("{what}: {added} KiB added to {}", self.before);
-        assert!(added <= limit, "{what}: {added} KiB added to {}", self.before);
+        let added = self.0.at_peak().unwrap() >> 10;
+        println!("{what}: {added} KiB added to {}", self.0.before() >> 10);
+        assert!(added <= limit as u64, "{what}: {added} KiB added to {}", self.0.before() >> 10);
     }
-}
-
-/// A line of `/proc/PID/status`.
-fn kib(proxy: &Proxy, name: &str) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", proxy.process().pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
-pub(crate) async fn soon<T>(what: &str, awaited: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, awaited).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
 }
 
 pub(crate) async fn ping(client: &Wire) {
