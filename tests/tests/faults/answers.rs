@@ -86,7 +86,7 @@ async fn an_answer_without_a_type_is_no_empty_list() {
     each_form("untyped_answer", Strikes::Each, nothing, table).await;
 }
 
-/// What is not filtered is the server's own truth; only the rows that are filtered can be told.
+/// What is not filtered is the server's own truth; only what is filtered can be told.
 const UNREADABLE: &str = "
     LIST json       502 InternalError                      1
     LIST protobuf   502 InternalError                      1

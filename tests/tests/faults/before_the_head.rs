@@ -1,11 +1,11 @@
 //! The request has arrived, and then something goes wrong before there is an answer.
 
 use h2::Reason;
-use shoal_tests::scripted::frames::{GOAWAY, frame};
+use shoal_tests::scripted::frames::go_away;
 use shoal_tests::scripted::{Exchange, Gone};
 
 use crate::form::Form;
-use crate::matrix::{Strikes, each_form};
+use crate::matrix::{Strikes, UNHARMED, each_form};
 
 /// Nobody knows whether the request was done: reads are repeated once, writes are not, and the client is not told to.
 const BROKEN: &str = "
@@ -52,17 +52,6 @@ const UNPROCESSED_ONCE: &str = "
     PUT             503 ServiceUnavailable, retry after 1  1
     PATCH           503 ServiceUnavailable, retry after 1  1
     DELETE          503 ServiceUnavailable, retry after 1  1
-";
-const UNHARMED: &str = "
-    GET             whole                                  1
-    LIST json       whole                                  1
-    LIST protobuf   whole                                  1
-    WATCH json      whole                                  1
-    WATCH protobuf  whole                                  1
-    POST            whole                                  1
-    PUT             whole                                  1
-    PATCH           whole                                  1
-    DELETE          whole                                  1
 ";
 
 #[tokio::test]
@@ -125,9 +114,4 @@ async fn a_connection_that_goes_away_above_finishes_what_runs() {
         form.answer().send(exchange).await
     };
     each_form("go_away_above", Strikes::Each, above, UNHARMED).await;
-}
-
-/// A GOAWAY with the last stream that the server does (RFC 9113, section 6.8), and no error.
-fn go_away(last: u32) -> Vec<u8> {
-    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), [0; 4]].concat())
 }

@@ -1,6 +1,6 @@
 //! What goes wrong between the proxy and an API server, as a matrix: each fault against each form of request.
 //!
-//! Every test holds one row's table in its source: what the client sees, and how often the upstream was asked. A client
+//! Every test holds the table of one fault in its source: what the client sees, and how often the upstream was asked. A client
 //! sees a Status, a broken transfer, or the whole truth; never a list or a watch that looks whole and is not. A write is
 //! delivered once, whatever becomes of it. `make faults` prints the tables.
 //!

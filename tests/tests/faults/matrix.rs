@@ -1,7 +1,5 @@
 //! Runs a fault against every form of request, and compares with a table what was seen.
 
-use std::time::Duration;
-
 use http::{HeaderMap, Response, header};
 use hyper::body::Incoming;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
@@ -9,24 +7,30 @@ use shoal_tests::protobuf;
 use shoal_tests::scripted::client::{Http, Reader, Wire};
 use shoal_tests::scripted::pods::Form as Coding;
 use shoal_tests::scripted::{Exchange, Gone, PING, PONG, STREAMS, Stage};
+use shoal_tests::soon;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 use crate::form::Form;
 
-const DEADLINE: Duration = Duration::from_mins(2);
 const HTTP: [Http; 2] = [Http::One, Http::Two];
+/// What a healthy server gives.
+pub(crate) const UNHARMED: &str = "
+    GET             whole                                  1
+    LIST json       whole                                  1
+    LIST protobuf   whole                                  1
+    WATCH json      whole                                  1
+    WATCH protobuf  whole                                  1
+    POST            whole                                  1
+    PUT             whole                                  1
+    PATCH           whole                                  1
+    DELETE          whole                                  1
+";
 
 /// How many deliveries of a request a fault strikes; the others are answered well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strikes {
     First,
     Each,
-}
-
-/// Ends a test that waits for what does not come.
-pub(crate) async fn soon<T>(what: &str, awaited: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, awaited).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
 }
 
 /// One fault against every form, over both versions of HTTP, one request at a time.

@@ -5,10 +5,11 @@ use http_body_util::BodyExt;
 use shoal_tests::scripted::client::{self, Http};
 use shoal_tests::scripted::pods::Form as Coding;
 use shoal_tests::scripted::{STREAMS, Stage};
+use shoal_tests::soon;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::form::Form;
-use crate::matrix::{ask, ask_all, compare, ping, settled, soon};
+use crate::matrix::{ask, ask_all, compare, ping, settled};
 
 /// The proxy asks a silent connection after 30 s whether it is alive, and gives it 15 s. Then it is as if it were cut.
 #[tokio::test]
@@ -52,7 +53,7 @@ const UNANSWERED: &str = "
 ";
 const BEGUN: &str = "
     LIST json       broken                                 1
-    WATCH json      ends between events                                 1
+    WATCH json      ends between events                    1
 ";
 
 /// The server sends a half and never the rest: the client decides how long it waits, and the server hears of it.
