@@ -34,6 +34,9 @@ pub(super) async fn take(protocol: Protocol, target: &Target, table: &mut Table)
     }
     let mut warm = Connection::open(&target.address, Protocol::Two).await?;
     warm.read(&data::path(0, 0), JSON).await?;
+    // The first watch brings program pages with it that the others share.
+    drop(watch(Connection::open(&target.address, protocol).await?).await?);
+    sleep(SETTLE).await;
     let base = target.resident()?;
     let open = open(protocol, target).await?;
     sleep(SETTLE).await;
