@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::time::timeout;
 use tower_http::timeout::TimeoutBody;
 
 use crate::{
@@ -28,6 +29,11 @@ const BODY_BYTES: usize = 3 << 20;
 const FIELD_SELECTOR: &str = "fieldSelector";
 /// How long a body may pause.
 const BODY_PAUSE: Duration = Duration::from_secs(30);
+/// How long a body that is read here may take in all. One that goes on as it comes has the upstream's deadline, which is
+/// the same.
+const READ_TIME: Duration = Duration::from_secs(65);
+/// How long the rest of a refused request's body may take in all.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
 
 /// A request on its way.
 pub(super) struct Onward {
@@ -120,16 +126,9 @@ impl Onward {
         self.parts.headers.insert(header::USER_AGENT, agent);
     }
 
-    /// Reads what is left of the body of a refused request, as much as the API server would take: a peer that is
-    /// still sending on HTTP/1.1 would find its connection closed, and never see why.
+    /// Reads what is left of the body of a refused request away, see [`discard`].
     pub(super) async fn discard(&mut self) {
-        let mut left = BODY_BYTES;
-        while let Some(Ok(frame)) = self.body.frame().await {
-            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-                Some(rest) => left = rest,
-                None => return,
-            }
-        }
+        discard(&mut self.body).await;
     }
 
     /// Reads the body, once.
@@ -139,7 +138,8 @@ impl Onward {
             return Ok(read.clone());
         }
         let body = std::mem::replace(&mut self.body, body::empty());
-        let bytes = body.collect().await.map_err(|error| body_error(&*error))?.to_bytes();
+        let whole = timeout(READ_TIME, body.collect()).await.map_err(|_| too_slow())?;
+        let bytes = whole.map_err(|error| body_error(&*error))?.to_bytes();
         self.read = Some(bytes.clone());
         self.body = body::full(bytes.clone());
         Ok(bytes)
@@ -169,6 +169,22 @@ impl Cut {
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.0.get().cloned()
     }
+}
+
+/// Reads what is left of the body of a refused request: as much as the API server would take, and not for long. A peer
+/// that is still sending on HTTP/1.1 would find its connection closed, and never see why.
+pub(super) async fn discard(body: &mut (impl HttpBody<Data = Bytes> + Unpin)) {
+    let mut left = BODY_BYTES;
+    let rest = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    // Whoever sends more, or more slowly, gets the answer at once.
+    let _ = timeout(DISCARD_TIME, rest).await;
 }
 
 fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Refusal> {
@@ -224,6 +240,11 @@ fn unknown_coding() -> Refusal {
 fn too_large() -> Refusal {
     let message = format!("the request's body is too large: the API server takes at most {BODY_BYTES} bytes");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+}
+
+fn too_slow() -> Refusal {
+    let limit = READ_TIME.as_secs();
+    bad_request(&format!("the request's body was not whole after {limit} s: send it at once"))
 }
 
 fn body_error(error: &(dyn Error + 'static)) -> Refusal {

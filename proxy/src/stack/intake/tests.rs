@@ -4,6 +4,7 @@ use http::Request;
 use http_body_util::Full;
 use shoal_api::{Lock, LockResource};
 use shoal_sharding::Slot;
+use tokio::time::{Instant, Interval, interval};
 
 use super::*;
 use crate::election::{Locks, Touch};
@@ -212,6 +213,75 @@ impl HttpBody for Endless {
     ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
         std::task::Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from(vec![0; 1 << 20])))))
     }
+}
+
+const POD: &str = "/api/v1/namespaces/a/pods/b";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A request whose body comes a byte at a time.
+fn slow(target: &str, pause: Duration) -> (KubeRequest, Onward) {
+    let (request, whole) = onward("POST", target, "application/json", "x");
+    let slow = Onward::new(&request, whole.unwrap().parts, Slow(interval(pause))).unwrap();
+    (request, slow)
+}
+
+/// A body without an end, one byte after each pause.
+struct Slow(Interval);
+
+impl HttpBody for Slow {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        self.0.poll_tick(cx).map(|_| Some(Ok(http_body::Frame::data(Bytes::from_static(b"x")))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stalls_ends_after_its_pause() {
+    for target in [POD, "/api/v1/namespaces/a/services/b/proxy/c"] {
+        let (_, mut patient) = slow(target, BODY_PAUSE - SECOND);
+        for _ in 0..100 {
+            assert!(patient.body.frame().await.unwrap().is_ok(), "{target}");
+        }
+        let (_, mut stalled) = slow(target, BODY_PAUSE * 100);
+        assert!(stalled.body.frame().await.unwrap().is_ok(), "{target}");
+        let begun = Instant::now();
+        assert!(stalled.body.frame().await.unwrap().is_err(), "{target}");
+        assert_eq!(begun.elapsed(), BODY_PAUSE, "{target}");
+        assert_eq!(stalled.cut.refusal().unwrap().code, 400, "{target}");
+    }
+}
+
+/// A byte now and then is no pause, and would hold the client's place for hours.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_read_here_has_a_deadline() {
+    for (pause, time) in [(BODY_PAUSE - SECOND, READ_TIME), (BODY_PAUSE * 100, BODY_PAUSE)] {
+        let (request, mut slow) = slow("/api/v1/namespaces", pause);
+        let begun = Instant::now();
+        assert_eq!(slow.object_name(&request).await.unwrap_err().code, 400, "{pause:?}");
+        assert_eq!(begun.elapsed(), time, "{pause:?}");
+        // Nothing is left that could be waited for again.
+        slow.discard().await;
+        assert_eq!(begun.elapsed(), time, "{pause:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_a_refused_request_is_not_waited_for_long() {
+    for pause in [SECOND, DISCARD_TIME * 2, BODY_PAUSE * 100] {
+        let begun = Instant::now();
+        slow(POD, pause).1.discard().await;
+        assert_eq!(begun.elapsed(), DISCARD_TIME, "{pause:?}");
+    }
+    // Nor is one that was never taken over.
+    let begun = Instant::now();
+    discard(&mut Slow(interval(SECOND))).await;
+    assert_eq!(begun.elapsed(), DISCARD_TIME);
+    discard(&mut Endless).await;
 }
 
 #[test]
