@@ -2,6 +2,7 @@
 //! a runtime of their own, so that a scrape never waits for the data path nor slows it.
 
 use std::{
+    io,
     net::SocketAddr,
     sync::{
         Arc,
@@ -16,10 +17,24 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use http::Request;
+use http_body_util::BodyExt;
+use hyper::{body::Incoming, service::Service};
+use hyper_util::service::TowerToHyperService;
+use prometheus::IntGauge;
 use serde::Serialize;
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
-use crate::{drain::Drain, metrics::Metrics};
+use crate::{
+    body::Body,
+    drain::Drain,
+    listen::{Handler, Listener, Places, Security},
+    metrics::Metrics,
+};
+
+/// Connections to one of the two listeners: probes, a scraper or two, a person.
+const CONNECTIONS: usize = 16;
 
 /// What `/configz` shows. It holds no credential.
 #[derive(Debug, Serialize)]
@@ -48,6 +63,9 @@ pub struct Config {
 /// Whether the proxy is ready to serve; set by the data path.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<AtomicBool>);
+
+/// Pages as a listener wants them.
+struct Pages(Router);
 
 /// The state behind the admin pages.
 #[derive(Clone)]
@@ -78,25 +96,61 @@ impl Readiness {
 // === impl Admin ===
 
 impl Admin {
-    /// Serves both listeners until one of them fails.
-    pub async fn serve(self, admin: TcpListener, metrics: TcpListener) -> std::io::Result<()> {
+    /// Serves both listeners for as long as the proxy runs.
+    pub async fn serve(self, admin: std::net::TcpListener, metrics: std::net::TcpListener) -> io::Result<()> {
+        let (admin, metrics) = (TcpListener::from_std(admin)?, TcpListener::from_std(metrics)?);
+        let scrape = Router::new().route("/metrics", get(render)).with_state(self.clone());
+        let open = self.metrics.admin_connections.clone();
+        let pages = self.pages(admin.local_addr()?);
+        let tracker = TaskTracker::new();
+        tokio::join!(
+            listener(admin, pages, open.clone()).serve(tracker.clone()),
+            listener(metrics, scrape, open).serve(tracker)
+        );
+        Ok(())
+    }
+
+    fn pages(self, address: SocketAddr) -> Router {
         let pages = Router::new()
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
-            .route("/drain", post(drain))
-            .route(
-                "/configz",
-                get(|State(admin): State<Self>| async move { Json(&*admin.config).into_response() }),
-            )
-            .with_state(self.clone());
-        let scrape = Router::new().route("/metrics", get(render)).with_state(self);
-        tokio::try_join!(axum::serve(admin, pages), axum::serve(metrics, scrape)).map(|_| ())
+            .route("/configz", get(configz));
+        // Who can end the proxy could end it again and again.
+        let pages = if address.ip().is_loopback() {
+            pages.route("/drain", post(drain))
+        } else {
+            pages.route("/drain", post(far))
+        };
+        pages.with_state(self)
     }
+}
+
+// === impl Pages ===
+
+impl Handler for Pages {
+    async fn handle(&self, request: Request<Incoming>) -> http::Response<Body> {
+        let Ok(response) = TowerToHyperService::new(self.0.clone()).call(request).await;
+        response.map(|body| body.map_err(Into::into).boxed_unsync())
+    }
+}
+
+/// A listener like the controller's: few connections, and those that ask nothing are cut. A drain does not end it.
+fn listener(socket: TcpListener, pages: Router, open: IntGauge) -> Listener<TcpListener, Pages> {
+    let (places, drain) = (Places::new(CONNECTIONS), Drain::default());
+    Listener { socket, security: Security::Plain, places, open, drain, handler: Arc::new(Pages(pages)) }
+}
+
+async fn configz(State(admin): State<Admin>) -> Response {
+    Json(&*admin.config).into_response()
 }
 
 async fn drain(State(admin): State<Admin>) -> &'static str {
     admin.drain.begin();
     "draining\n"
+}
+
+async fn far() -> (StatusCode, &'static str) {
+    (StatusCode::FORBIDDEN, "only where --admin is a loopback address; send TERM instead\n")
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {
@@ -114,5 +168,45 @@ async fn render(State(admin): State<Admin>) -> Response {
     match admin.metrics.render() {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Empty;
+
+    use super::*;
+
+    async fn drained(address: &str) -> (StatusCode, bool) {
+        let config = Config {
+            ring: String::new(),
+            shard: String::new(),
+            term: 1,
+            map_version: 1,
+            owned_slots: 0,
+            listen: String::new(),
+            metrics: address.parse().unwrap(),
+            upstreams: Vec::new(),
+            version: "",
+        };
+        let (drain, metrics) = (Drain::default(), Arc::new(Metrics::new().unwrap()));
+        let admin = Admin {
+            config: Arc::new(config),
+            readiness: Readiness::default(),
+            drain: drain.clone(),
+            metrics,
+        };
+        let pages = TowerToHyperService::new(admin.pages(address.parse().unwrap()));
+        let request = Request::post("/drain").body(Empty::<bytes::Bytes>::new()).unwrap();
+        (pages.call(request).await.unwrap().status(), drain.has_begun())
+    }
+
+    #[tokio::test]
+    async fn only_who_is_on_this_machine_may_end_the_proxy() {
+        assert_eq!(drained("127.0.0.1:1").await, (StatusCode::OK, true));
+        assert_eq!(drained("[::1]:1").await, (StatusCode::OK, true));
+        for far in ["0.0.0.0:1", "10.0.0.1:1", "[::]:1"] {
+            assert_eq!(drained(far).await, (StatusCode::FORBIDDEN, false), "{far}");
+        }
     }
 }

@@ -13,23 +13,21 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admin::{Admin, Config, Readiness},
-    args::{Args, ForwardIdentity, Listen, UpstreamArg},
+    args::{Args, Listen, UpstreamArg},
     config,
     drain::Drain,
     listen::{Listener, Places, Security, files, tls, token::ListenToken},
     metrics::Metrics,
     ownership::Ring,
+    reload,
     stack::{Clusters, Identity, Stack},
-    upstream::Upstream,
+    upstream::{Upstream, endpoint::ForwardIdentity},
 };
 
 /// A shard's identity is claimed once for the life of a static map.
 const TERM: u64 = 1;
 /// How often an unreachable hub is tried before the proxy is ready.
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
-/// How often files are looked at for a rotation. A kubelet takes up to a minute to bring one.
-const RELOAD_PERIOD: Duration = Duration::from_secs(5);
-
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Runs the proxy until it is told to stop.
@@ -67,7 +65,7 @@ async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
     let address = listener.socket.local_addr()?;
     start_admin(args, &stack, Listen { address, ..args.listen }, readiness.clone()).await?;
     tokio::spawn(become_ready(stack.clusters.hub().clone(), readiness));
-    tokio::spawn(stay_current(stack.clone()));
+    reload::spawn(&stack);
     tokio::spawn(begin_on_signal(stack.drain.clone())?);
     let tracker = TaskTracker::new();
     tokio::spawn(listener.serve(tracker.clone()));
@@ -89,11 +87,7 @@ async fn start_admin(
     let state = Admin { config: Arc::new(config), readiness, drain, metrics: measured };
     let (admin, metrics) = (admin.into_std()?, metrics.into_std()?);
     thread::Builder::new().name("admin".to_owned()).spawn(move || {
-        let served = runtime().and_then(|runtime| {
-            runtime.block_on(async {
-                state.serve(TcpListener::from_std(admin)?, TcpListener::from_std(metrics)?).await
-            })
-        });
+        let served = runtime().and_then(|runtime| runtime.block_on(state.serve(admin, metrics)));
         if let Err(error) = served {
             tracing::error!(%error, "admin stopped");
         }
@@ -114,67 +108,45 @@ async fn become_ready(hub: Arc<Upstream>, readiness: Readiness) {
     readiness.set();
 }
 
-/// Looks for rotated files for as long as the proxy runs. What cannot be used leaves the last good in force.
-async fn stay_current(stack: Arc<Stack>) {
-    loop {
-        sleep(RELOAD_PERIOD).await;
-        for cluster in stack.clusters.iter() {
-            note(&cluster.name, cluster.upstream.reload().await);
-        }
-        if let Identity::Own(token) = &stack.identity {
-            note("listen-token", token.reload());
-        }
-    }
-}
-
-fn note(what: &str, outcome: Result<bool, impl Error>) {
-    match outcome {
-        Ok(false) => {}
-        Ok(true) => tracing::info!(what, "changed files are in force"),
-        Err(error) => {
-            tracing::warn!(what, %error, "changed files cannot be used; the last good stay in force");
-        }
-    }
-}
-
 /// The first TERM or INT begins the drain, a second one ends it.
 fn begin_on_signal(drain: Drain) -> std::io::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
+        // A drain that was asked for at the admin address counts for none: TERM follows a preStop hook at once.
+        let mut told = false;
         loop {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            if drain.has_begun() {
+            if told {
                 drain.force();
             }
             tracing::info!("draining");
             drain.begin();
+            told = true;
         }
     })
 }
 
 fn identity(args: &Args) -> Result<Identity, Failure> {
     match (args.forward_identity, &args.listen_token_file) {
-        (ForwardIdentity::Own, Some(path)) => Ok(Identity::Own(ListenToken::read(path.clone())?)),
+        (ForwardIdentity::Own, Some(path)) => Ok(Identity::Own(Arc::new(ListenToken::read(path.clone())?))),
         (ForwardIdentity::Own, None) => Err("--forward-identity=own needs --listen-token-file".into()),
         (ForwardIdentity::Client, _) => Ok(Identity::Client),
     }
 }
 
 fn clusters(args: &[UpstreamArg], identity: ForwardIdentity, metrics: &Metrics) -> Result<Clusters, Failure> {
-    let one = |UpstreamArg { name, source }: &UpstreamArg| {
-        let upstream = Upstream::new(name, source.clone(), metrics)
-            .map_err(|error| format!("--upstream {name}={source}: {error}"))?;
-        if identity == ForwardIdentity::Own && upstream.credential().is_none() {
-            return Err(format!(
-                "--upstream {name}={source}: --forward-identity=own needs a token of its user"
-            ));
+    let mut upstreams = Vec::new();
+    for UpstreamArg { name, source } in args {
+        if upstreams.iter().any(|upstream: &Arc<Upstream>| upstream.name() == name) {
+            return Err(format!("--upstream {name}={source}: there is another upstream of that name").into());
         }
-        Ok(Arc::new(upstream))
-    };
-    let mut upstreams = args.iter().map(one).collect::<Result<Vec<_>, _>>()?.into_iter();
+        let upstream = Upstream::new(name, source.clone(), identity, metrics);
+        upstreams.push(Arc::new(upstream.map_err(|error| format!("--upstream {name}={source}: {error}"))?));
+    }
+    let mut upstreams = upstreams.into_iter();
     let hub = upstreams.next().ok_or("at least one --upstream is needed")?;
     Ok(Clusters::new(hub, upstreams.collect()))
 }

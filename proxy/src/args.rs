@@ -2,9 +2,9 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 
-use crate::upstream::endpoint::Source;
+use crate::upstream::endpoint::{ForwardIdentity, Source};
 
 /// Stands between a controller and its API servers, and lets it work on its own shard only.
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, env = "SHOAL_TLS_DIR", value_name = "DIR")]
     pub tls_dir: PathBuf,
 
-    /// Where /livez, /readyz and /configz are served. Keep it on loopback.
+    /// Where /livez, /readyz and /configz are served, and /drain if it is a loopback address.
     #[arg(long, env = "SHOAL_ADMIN", value_name = "ADDR", default_value = "127.0.0.1:15020")]
     pub admin: SocketAddr,
 
@@ -63,15 +63,6 @@ pub struct Args {
     /// What is logged, for example `info,shoal_proxy=debug`.
     #[arg(long, env = "SHOAL_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
-}
-
-/// Whose credential goes upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ForwardIdentity {
-    /// The client's own: the proxy adds no power.
-    Client,
-    /// The proxy's: clients must present the listener's token.
-    Own,
 }
 
 /// `https://IP:PORT`, or `http://` on a loopback address.

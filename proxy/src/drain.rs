@@ -149,6 +149,53 @@ mod tests {
         drain.forced().await;
     }
 
+    /// Walks a drain while `held` ends as it does, and tells after how many seconds the phases came.
+    async fn phases(held: impl Future<Output = ()> + Send + 'static) -> (u64, u64) {
+        let (drain, tracker, told) = (Drain::default(), TaskTracker::new(), Instant::now());
+        tracker.spawn(held);
+        drain.begin();
+        let closed = async {
+            drain.closing().await;
+            told.elapsed().as_secs()
+        };
+        let ended = async {
+            drain.run(&tracker).await;
+            told.elapsed().as_secs()
+        };
+        tokio::join!(closed, ended)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_ends_when_nobody_is_connected_any_more() {
+        assert_eq!(phases(async {}).await, (0, 0));
+        assert_eq!(phases(sleep(Duration::from_secs(7))).await, (7, 7));
+        assert_eq!(phases(sleep(Duration::from_secs(20))).await, (15, 20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_stays_is_cut_in_time() {
+        let (drain, tracker, told) = (Drain::default(), TaskTracker::new(), Instant::now());
+        let stubborn = drain.clone();
+        tracker.spawn(async move { stubborn.forced().await });
+        drain.begin();
+        drain.run(&tracker).await;
+        assert_eq!(told.elapsed(), TOTAL);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forcing_ends_a_drain_at_once() {
+        let (drain, tracker, told) = (Drain::default(), TaskTracker::new(), Instant::now());
+        let stubborn = drain.clone();
+        tracker.spawn(async move { stubborn.forced().await });
+        drain.begin();
+        let impatient = async {
+            sleep(Duration::from_secs(2)).await;
+            drain.force();
+        };
+        tokio::join!(drain.run(&tracker), impatient);
+        assert_eq!(told.elapsed().as_secs(), 2);
+    }
+
     #[test]
     fn a_drain_fits_the_grace_period() {
         let told = Instant::now();

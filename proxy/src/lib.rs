@@ -9,9 +9,11 @@
 //! Each room is a module, in the order in which a request walks them.
 
 pub mod election;
+pub mod file;
 pub mod filter;
 pub mod listen;
 pub mod ownership;
+pub mod reload;
 pub mod request;
 pub mod respond;
 pub mod upstream;

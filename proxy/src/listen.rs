@@ -136,8 +136,11 @@ impl<A: Accept, H: Handler> Listener<A, H> {
     async fn connection(self: Arc<Self>, tcp: TcpStream, place: Place) {
         let _open = Open::one(self.open.clone());
         let ended = tokio::select! {
-            ended = self.speak(tcp, &place) => ended,
+            // First, so that no request is begun that this would cut.
+            biased;
             () = place.cut() => Err("it has asked nothing, and its place was needed".into()),
+            () = self.drain.forced() => Err("cut, since the proxy ends".into()),
+            ended = self.speak(tcp, &place) => ended,
         };
         if let Err(error) = ended {
             tracing::debug!(error, "connection ended");
@@ -180,10 +183,7 @@ impl<A: Accept, H: Handler> Listener<A, H> {
             () = turned_away.cancelled() => connection.as_mut().graceful_shutdown(),
             () = self.drain.closing() => connection.as_mut().graceful_shutdown(),
         }
-        tokio::select! {
-            ended = connection => ended,
-            () = self.drain.forced() => Err("cut, since the proxy ends".into()),
-        }
+        connection.await
     }
 }
 

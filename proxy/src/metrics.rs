@@ -25,6 +25,8 @@ pub struct Metrics {
     pub bytes: IntCounterVec,
     /// Connections from the controller.
     pub connections: IntGauge,
+    /// Connections to the admin and metrics listeners.
+    pub admin_connections: IntGauge,
     /// Connections to API servers, by cluster and traffic: `call` or `stream`.
     pub upstream_connections: IntGaugeVec,
     /// Slots that this shard owns.
@@ -64,6 +66,11 @@ impl Metrics {
             streams: gauges(&registry, "streams", "Responses under way.", &["verb"])?,
             bytes: counters(&registry, "bytes_total", "Bytes of response bodies.", &["direction"])?,
             connections: gauge(&registry, "connections", "Connections from the controller.")?,
+            admin_connections: gauge(
+                &registry,
+                "admin_connections",
+                "Connections to the admin and metrics listeners.",
+            )?,
             upstream_connections: gauges(
                 &registry,
                 "upstream_connections",

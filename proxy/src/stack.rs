@@ -52,7 +52,7 @@ pub enum Identity {
     /// The client's own.
     Client,
     /// The proxy's; clients must present the listener's token.
-    Own(ListenToken),
+    Own(Arc<ListenToken>),
 }
 
 // === impl Stack ===
@@ -82,7 +82,10 @@ impl Stack {
     }
 
     fn read(&self, parts: &mut Parts) -> Result<(&Cluster, KubeRequest), Refusal> {
-        // 1 listen: the path tells the cluster.
+        // 1 listen: where the proxy has rights of its own, who asks needs its token; the path tells the cluster.
+        if let Identity::Own(token) = &self.identity {
+            token.check(&parts.headers)?;
+        }
         let (cluster, rest) = self.clusters.route(&parts.uri)?;
         if let Some(uri) = rest {
             parts.uri = uri;
@@ -102,8 +105,6 @@ impl Stack {
     ) -> Result<Response<Body>, Refusal> {
         // 1 listen: what has no way through yet ends here; bodies get their limits.
         let mut onward = Onward::new(request, parts, body)?;
-        // 1 listen: with whose credential it goes on.
-        self.authorize(cluster, &mut onward)?;
         // 5 ownership and 6 election: may this shard do it, and by what right.
         let (lock, claim) = match self.admit(cluster, request, &mut onward).await {
             Ok(admitted) => admitted,
@@ -118,6 +119,7 @@ impl Stack {
         reading.ask(request, &mut onward.parts)?;
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&self.agent, claim);
+        self.authorize(cluster, &mut onward)?;
         // 7 upstream.
         let traffic = traffic_of(request);
         let sent = cluster.upstream.send(onward.parts, onward.body, traffic).await;
@@ -133,12 +135,13 @@ impl Stack {
 
     /// The client's credential passes as it came, unless the proxy is to use its own.
     fn authorize(&self, cluster: &Cluster, onward: &mut Onward) -> Result<(), Refusal> {
-        let Identity::Own(token) = &self.identity else { return Ok(()) };
-        token.check(&onward.parts.headers)?;
-        match cluster.upstream.credential() {
-            Some(credential) => drop(onward.parts.headers.insert(header::AUTHORIZATION, credential.header())),
-            None => drop(onward.parts.headers.remove(header::AUTHORIZATION)),
-        }
+        let Identity::Own(_) = &self.identity else { return Ok(()) };
+        let missing = || {
+            let message = format!("upstream {}: the proxy has no credential for it", cluster.name);
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+        };
+        let credential = cluster.upstream.credential().ok_or_else(missing)?;
+        onward.parts.headers.insert(header::AUTHORIZATION, credential.header());
         Ok(())
     }
 
@@ -208,6 +211,9 @@ impl Stack {
 
     /// A watch that ends between two events. One whose events cannot be told apart is cut when the drain is over.
     fn ending(&self, response: Response<Body>) -> Response<Body> {
+        if response.headers().contains_key(header::CONTENT_ENCODING) {
+            return response;
+        }
         let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = match BodyType::of(content_type) {
             BodyType::Json if response.status().is_success() => Boundary::LINES,

@@ -14,10 +14,10 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode, Uri, request::Parts};
 use http_body::Body as _;
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use self::{
-    endpoint::{Credential, Endpoint, EndpointError, Source},
+    endpoint::{Credential, Endpoint, EndpointError, ForwardIdentity, Source},
     pool::Pool,
     tls::Target,
 };
@@ -36,6 +36,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
 pub struct Upstream {
     name: String,
     source: Source,
+    identity: ForwardIdentity,
     endpoint: ArcSwap<Endpoint>,
     calls: Arc<Pool>,
     streams: Arc<Pool>,
@@ -59,6 +60,9 @@ pub enum UpstreamSetupError {
     /// Its file is at fault.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// It was not read to the end.
+    #[error("its files were not read: {0}")]
+    Reading(String),
     /// Its authorities cannot be trusted.
     #[error("the certificate authority is not usable: {0}")]
     Authority(String),
@@ -88,13 +92,19 @@ pub enum UpstreamError {
 
 impl Upstream {
     /// Reads where the API server is; no connection is opened yet.
-    pub fn new(name: &str, source: Source, metrics: &Metrics) -> Result<Self, UpstreamSetupError> {
-        let endpoint = source.read()?;
+    pub fn new(
+        name: &str,
+        source: Source,
+        identity: ForwardIdentity,
+        metrics: &Metrics,
+    ) -> Result<Self, UpstreamSetupError> {
+        let endpoint = source.read(identity)?;
         let target = Arc::new(Target::new(&endpoint)?);
         let open = |traffic| metrics.upstream_connections.with_label_values(&[name, traffic]);
         Ok(Self {
             name: name.to_owned(),
             source,
+            identity,
             calls: Pool::new(target.clone(), open("call")),
             streams: Pool::new(target, open("stream")),
             endpoint: ArcSwap::from_pointee(endpoint),
@@ -112,7 +122,7 @@ impl Upstream {
         format!("https://{}{}", endpoint.authority, endpoint.base_path)
     }
 
-    /// The credential that is written down beside the address, if there is one.
+    /// The credential that requests carry; none if that is the client's own.
     pub fn credential(&self) -> Option<Credential> {
         self.endpoint.load().credential.clone()
     }
@@ -121,12 +131,16 @@ impl Upstream {
     /// go on; new ones take new connections where address or authority changed. What cannot be used
     /// changes nothing.
     pub async fn reload(&self) -> Result<bool, UpstreamSetupError> {
-        let (new, old) = (self.source.read()?, self.endpoint.load_full());
+        let (source, identity) = (self.source.clone(), self.identity);
+        // A file may be on a disk that hangs.
+        let read = spawn_blocking(move || source.read(identity)).await;
+        let new = read.map_err(|error| UpstreamSetupError::Reading(error.to_string()))??;
+        let old = self.endpoint.load_full();
         if new == *old {
             return Ok(false);
         }
-        if (Endpoint { credential: None, ..new.clone() }) != (Endpoint { credential: None, ..(*old).clone() })
-        {
+        let place = |endpoint: &Endpoint| Endpoint { credential: None, ..endpoint.clone() };
+        if place(&new) != place(&old) {
             let target = Arc::new(Target::new(&new)?);
             self.calls.retarget(target.clone()).await;
             self.streams.retarget(target).await;

@@ -3,6 +3,7 @@ use hyper::client::conn::http1;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::mpsc,
+    task::JoinHandle,
 };
 
 use super::*;
@@ -57,15 +58,21 @@ async fn pair() -> (TcpStream, TcpStream) {
     (client.unwrap(), served.unwrap())
 }
 
-async fn ask(client: TcpStream) -> (StatusCode, String, http1::SendRequest<Empty<bytes::Bytes>>) {
+/// The client's side of a connection that is open.
+struct Kept {
+    sender: http1::SendRequest<Empty<bytes::Bytes>>,
+    ended: JoinHandle<hyper::Result<()>>,
+}
+
+async fn ask(client: TcpStream) -> (StatusCode, String, Kept) {
     let (mut sender, connection) = http1::handshake(TokioIo::new(client)).await.unwrap();
-    tokio::spawn(connection);
+    let ended = tokio::spawn(connection);
     let request = Request::get("/").header(header::HOST, "a").body(Empty::new()).unwrap();
     let response = sender.send_request(request).await.unwrap();
     let status = response.status();
     #[allow(clippy::disallowed_methods, reason = "bounded")]
     let body = Limited::new(response.into_body(), 1 << 20).collect().await.unwrap().to_bytes();
-    (status, String::from_utf8(body.to_vec()).unwrap(), sender)
+    (status, String::from_utf8(body.to_vec()).unwrap(), Kept { sender, ended })
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,10 +111,11 @@ async fn a_silent_connection_yields_and_a_busy_proxy_says_so() {
 
     let (client, served) = pair().await;
     hand.send(Ok(served)).await.unwrap();
-    let (status, body, mut turned_away) = ask(client).await;
+    let (status, body, turned_away) = ask(client).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.contains("--max-connections") && body.contains("retryAfterSeconds"), "{body}");
-    assert!(turned_away.ready().await.is_err(), "it is closed after its answer");
+    // It is closed after its answer.
+    turned_away.ended.await.unwrap().unwrap();
     drop(kept);
 }
 
@@ -131,7 +139,7 @@ async fn an_idle_connection_is_kept_for_as_long_as_the_api_server_keeps_one() {
     let (hand, ..) = listen(10);
     let (client, served) = pair().await;
     hand.send(Ok(served)).await.unwrap();
-    let (_, _, mut sender) = ask(client).await;
+    let mut sender = ask(client).await.2.sender;
     sleep(IDLE_TIMEOUT.mul_f32(0.9)).await;
     sender.ready().await.unwrap();
     let request = Request::get("/").header(header::HOST, "a").body(Empty::new()).unwrap();
@@ -141,12 +149,18 @@ async fn an_idle_connection_is_kept_for_as_long_as_the_api_server_keeps_one() {
 #[tokio::test]
 async fn a_drain_takes_no_more_connections_and_forces_those_that_stay() {
     let (hand, drain, tracker) = listen(10);
-    let (mut client, served) = pair().await;
-    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").await.unwrap();
+    let (client, served) = pair().await;
     hand.send(Ok(served)).await.unwrap();
-    tokio::task::yield_now().await;
+    let idle = ask(client).await.2;
+    let (mut half, served) = pair().await;
+    half.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").await.unwrap();
+    hand.send(Ok(served)).await.unwrap();
+    drain.close();
+    // An idle connection is closed.
+    idle.ended.await.unwrap().unwrap();
     drain.force();
     tracker.close();
     tracker.wait().await;
-    assert!(client.read_to_end(&mut Vec::new()).await.is_ok());
+    let answered = half.read_to_end(&mut Vec::new()).await;
+    assert!(!matches!(answered, Ok(1..)), "and so is one that stays: {answered:?}");
 }

@@ -1,13 +1,17 @@
 //! The token that a client of this listener must present where the proxy forwards with its own
 //! identity: without it any process that reaches the listener would have the proxy's rights.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use subtle::ConstantTimeEq;
 
-use crate::respond::Refusal;
+use crate::{file, respond::Refusal};
 
 /// A token in a file, read again and again.
 pub struct ListenToken {
@@ -21,6 +25,9 @@ pub enum TokenError {
     /// The file cannot be read.
     #[error("{}: {}", .0.display(), .1)]
     Read(PathBuf, io::Error),
+    /// It was not read to the end.
+    #[error("not read: {0}")]
+    Unread(String),
     /// An empty token would let everybody in.
     #[error("{}: the file is empty; write a token into it", .0.display())]
     Empty(PathBuf),
@@ -35,7 +42,7 @@ impl ListenToken {
         Ok(Self { path, token: ArcSwap::from_pointee(token) })
     }
 
-    /// Reads the token again; what cannot be read changes nothing.
+    /// Reads the token again; what cannot be read changes nothing. Blocks.
     pub fn reload(&self) -> Result<bool, TokenError> {
         let token = read(&self.path)?;
         let changed = **self.token.load() != token;
@@ -69,10 +76,10 @@ impl ListenToken {
     }
 }
 
-fn read(path: &PathBuf) -> Result<String, TokenError> {
-    let text = std::fs::read_to_string(path).map_err(|error| TokenError::Read(path.clone(), error))?;
+fn read(path: &Path) -> Result<String, TokenError> {
+    let text = file::read_text(path).map_err(|error| TokenError::Read(path.to_owned(), error))?;
     match text.trim() {
-        "" => Err(TokenError::Empty(path.clone())),
+        "" => Err(TokenError::Empty(path.to_owned())),
         token => Ok(token.to_owned()),
     }
 }

@@ -63,7 +63,10 @@ impl Clusters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{metrics::Metrics, upstream::endpoint::Source};
+    use crate::{
+        metrics::Metrics,
+        upstream::endpoint::{ForwardIdentity, Source},
+    };
 
     fn upstream(name: &str) -> Arc<Upstream> {
         let folder = tempfile::tempdir().unwrap();
@@ -73,7 +76,8 @@ mod tests {
                     cluster: {server: 'https://a', certificate-authority: ca.crt}}]}";
         std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
         let source = Source::Kubeconfig(folder.path().join("kubeconfig"));
-        Arc::new(Upstream::new(name, source, &Metrics::new().unwrap()).unwrap())
+        let metrics = Metrics::new().unwrap();
+        Arc::new(Upstream::new(name, source, ForwardIdentity::Client, &metrics).unwrap())
     }
 
     fn routed(target: &str) -> Result<(String, Option<String>), Refusal> {

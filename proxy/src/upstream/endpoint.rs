@@ -2,18 +2,30 @@
 //! read from files again and again, so that a rotation is seen.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use clap::ValueEnum;
 use http::{HeaderValue, Uri, uri::Authority};
-use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use rustls::pki_types::ServerName;
 use secrecy::ExposeSecret;
 
+use crate::file;
+
 /// Where a pod finds its own cluster's authority and its own token (kubernetes `rest.InClusterConfig`).
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Whose credential goes upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ForwardIdentity {
+    /// The client's own: the proxy adds no power.
+    Client,
+    /// The proxy's: clients must present the listener's token.
+    Own,
+}
 
 /// Where an endpoint is written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +47,7 @@ pub struct Endpoint {
     pub server_name: ServerName<'static>,
     /// The certificates of the authorities that may have signed it, PEM.
     pub authorities: Vec<u8>,
-    /// The user's own credential; used only where the proxy forwards with its own identity.
+    /// The user's own credential; there if and only if the proxy forwards with its own identity.
     pub credential: Option<Credential>,
 }
 
@@ -46,9 +58,6 @@ pub struct Credential(HeaderValue);
 /// Why an endpoint cannot be used. Its file is at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The file cannot be found or read.
-    #[error("{0}")]
-    File(KubeconfigError),
     /// Not a kubeconfig. The decoder's own words quote the file, which holds credentials.
     #[error("not a kubeconfig: its YAML or one of its fields is malformed")]
     Malformed,
@@ -58,28 +67,34 @@ pub enum EndpointError {
     /// Not `https://host[:port][/path]`.
     #[error("server must be https://HOST[:PORT], found {0:?}")]
     Server(String),
+    /// A password in the address; it is not repeated here.
+    #[error("server must be https://HOST[:PORT] without a user or a password")]
+    UserInfo,
     /// Shoal never talks to a server that it cannot verify.
     #[error("insecure-skip-tls-verify is not supported: give certificate-authority-data")]
     Insecure,
     /// No authority to verify the server with.
     #[error("certificate-authority or certificate-authority-data is needed to verify the server")]
     NoAuthority,
-    /// The authority or the token is elsewhere and cannot be read.
+    /// It, the authority or the token cannot be read.
     #[error("cannot read {}: {}", .0.display(), .1)]
     Read(PathBuf, io::Error),
-    /// A token that cannot stand in a header.
-    #[error("the user's token is not visible ASCII")]
+    /// A token that cannot stand in a header, or nothing.
+    #[error("the user's token must be visible ASCII, and not empty")]
     Token,
+    /// Nothing to log in with.
+    #[error("--forward-identity=own needs a token of the context's user: token or tokenFile")]
+    NoToken,
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Reads the endpoint as it is written down now.
-    pub fn read(&self) -> Result<Endpoint, EndpointError> {
+    /// Reads the endpoint as it is written down now; its credential only if it is to be used. Blocks.
+    pub fn read(&self, identity: ForwardIdentity) -> Result<Endpoint, EndpointError> {
         match self {
-            Self::Kubeconfig(path) => from_kubeconfig(path),
-            Self::InCluster(authority) => in_cluster(authority.clone(), Path::new(SERVICE_ACCOUNT)),
+            Self::Kubeconfig(path) => from_kubeconfig(path, identity),
+            Self::InCluster(authority) => in_cluster(authority.clone(), identity, Path::new(SERVICE_ACCOUNT)),
         }
     }
 }
@@ -98,8 +113,12 @@ impl fmt::Display for Source {
 impl Credential {
     /// The credential that a bearer token is.
     pub fn bearer(token: &str) -> Result<Self, EndpointError> {
+        let token = token.trim();
+        if token.is_empty() {
+            return Err(EndpointError::Token);
+        }
         let mut value =
-            HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(|_| EndpointError::Token)?;
+            HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| EndpointError::Token)?;
         value.set_sensitive(true);
         Ok(Self(value))
     }
@@ -116,19 +135,9 @@ impl fmt::Debug for Credential {
     }
 }
 
-// === impl EndpointError ===
-
-impl EndpointError {
-    fn reading(error: KubeconfigError) -> Self {
-        match error {
-            KubeconfigError::Parse(_) => Self::Malformed,
-            other => Self::File(other),
-        }
-    }
-}
-
-fn from_kubeconfig(path: &Path) -> Result<Endpoint, EndpointError> {
-    let file = Kubeconfig::read_from(path).map_err(EndpointError::reading)?;
+fn from_kubeconfig(path: &Path, identity: ForwardIdentity) -> Result<Endpoint, EndpointError> {
+    let text = text(path.to_owned())?;
+    let file = Kubeconfig::from_yaml(&text).map_err(|_| EndpointError::Malformed)?;
     let (cluster, user) = current(&file).ok_or(EndpointError::NoCluster)?;
     if cluster.insecure_skip_tls_verify == Some(true) {
         return Err(EndpointError::Insecure);
@@ -138,18 +147,25 @@ fn from_kubeconfig(path: &Path) -> Result<Endpoint, EndpointError> {
     Ok(Endpoint {
         server_name: server_name(name)?,
         authorities: authorities(cluster, path)?,
-        credential: user.map(|user| credential(user, path)).transpose()?.flatten(),
+        credential: match identity {
+            ForwardIdentity::Client => None,
+            ForwardIdentity::Own => Some(credential(user, path)?),
+        },
         authority,
         base_path,
     })
 }
 
-fn in_cluster(authority: Authority, folder: &Path) -> Result<Endpoint, EndpointError> {
-    let token = read(folder.join("token"))?;
+fn in_cluster(
+    authority: Authority,
+    identity: ForwardIdentity,
+    folder: &Path,
+) -> Result<Endpoint, EndpointError> {
+    let token = || Credential::bearer(&text(folder.join("token"))?);
     Ok(Endpoint {
         server_name: server_name(host(&authority))?,
         authorities: read(folder.join("ca.crt"))?,
-        credential: Some(Credential::bearer(&String::from_utf8_lossy(&token))?),
+        credential: (identity == ForwardIdentity::Own).then(token).transpose()?,
         base_path: String::new(),
         authority,
     })
@@ -166,6 +182,9 @@ fn current(file: &Kubeconfig) -> Option<(&Cluster, Option<&AuthInfo>)> {
 
 fn address(cluster: &Cluster) -> Result<(Authority, String), EndpointError> {
     let server = cluster.server.clone().unwrap_or_default();
+    if server.contains('@') {
+        return Err(EndpointError::UserInfo);
+    }
     let uri: Uri = server.parse().map_err(|_| EndpointError::Server(server.clone()))?;
     match (uri.scheme_str(), uri.authority()) {
         (Some("https"), Some(authority)) => {
@@ -192,13 +211,12 @@ fn authorities(cluster: &Cluster, path: &Path) -> Result<Vec<u8>, EndpointError>
     }
 }
 
-fn credential(user: &AuthInfo, path: &Path) -> Result<Option<Credential>, EndpointError> {
-    let token = match (&user.token_file, &user.token) {
-        (Some(file), _) => String::from_utf8_lossy(&read(beside(path, file))?).into_owned(),
-        (None, Some(token)) => token.expose_secret().to_owned(),
-        (None, None) => return Ok(None),
-    };
-    Credential::bearer(&token).map(Some)
+fn credential(user: Option<&AuthInfo>, path: &Path) -> Result<Credential, EndpointError> {
+    match user.map(|user| (&user.token_file, &user.token)) {
+        Some((Some(file), _)) => Credential::bearer(&text(beside(path, file))?),
+        Some((None, Some(token))) => Credential::bearer(token.expose_secret()),
+        Some((None, None)) | None => Err(EndpointError::NoToken),
+    }
 }
 
 /// Relative paths of a kubeconfig start at its own folder, as in kubectl.
@@ -206,8 +224,12 @@ fn beside(kubeconfig: &Path, file: &str) -> PathBuf {
     kubeconfig.parent().map_or_else(|| PathBuf::from(file), |folder| folder.join(file))
 }
 
+fn text(path: PathBuf) -> Result<String, EndpointError> {
+    file::read_text(&path).map_err(|error| EndpointError::Read(path, error))
+}
+
 fn read(path: PathBuf) -> Result<Vec<u8>, EndpointError> {
-    fs::read(&path).map_err(|error| EndpointError::Read(path, error))
+    file::read(&path).map_err(|error| EndpointError::Read(path, error))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a kubeconfig and a pod's own files say of an API server.
 
+use std::fs;
+
 use super::*;
 
 fn kubeconfig(cluster: &str) -> String {
@@ -17,7 +19,7 @@ fn endpoint(text: &str) -> Result<Endpoint, EndpointError> {
     fs::write(folder.path().join("ca.crt"), "an authority").unwrap();
     fs::write(folder.path().join("token"), "from-file\n").unwrap();
     fs::write(folder.path().join("kubeconfig"), text).unwrap();
-    Source::Kubeconfig(folder.path().join("kubeconfig")).read()
+    Source::Kubeconfig(folder.path().join("kubeconfig")).read(ForwardIdentity::Own)
 }
 
 fn error(text: &str) -> String {
@@ -40,7 +42,35 @@ fn the_users_token_may_be_in_the_file_or_beside_it() {
     assert_eq!(token(&inline).unwrap(), "Bearer s3cret");
     let file = inline.replace("token: s3cret", "token: s3cret, tokenFile: token");
     assert_eq!(token(&file).unwrap(), "Bearer from-file");
-    assert_eq!(token(&inline.replace("{token: s3cret}", "{}")), None);
+}
+
+/// Nobody becomes anonymous by a file that is half written.
+#[test]
+fn who_logs_in_by_a_token_needs_one() {
+    let good = kubeconfig("server: 'https://a', certificate-authority: ca.crt");
+    for without in ["{}", "{token: ''}", "{token: ' '}", "{tokenFile: ca.crt, token: ''}"] {
+        let found = endpoint(&good.replace("{token: s3cret}", without));
+        assert_eq!(found.is_err(), without != "{tokenFile: ca.crt, token: ''}", "{without}");
+    }
+    assert!(error(&good.replace("user: u", "user: x")).contains("token or tokenFile"));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("ca.crt"), "an authority").unwrap();
+    fs::write(folder.path().join("kubeconfig"), good.replace("token: s3cret", "tokenFile: gone")).unwrap();
+    let source = Source::Kubeconfig(folder.path().join("kubeconfig"));
+    assert!(source.read(ForwardIdentity::Own).unwrap_err().to_string().contains("gone"));
+    assert_eq!(source.read(ForwardIdentity::Client).unwrap().credential, None, "its token is not asked for");
+}
+
+/// As kubectl reads them: a relative path starts at the kubeconfig's folder, which may be relative itself.
+#[test]
+fn a_relative_path_is_relative_to_a_relative_kubeconfig() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    fs::write(folder.path().join("ca.crt"), "an authority").unwrap();
+    let text = kubeconfig("server: 'https://a', certificate-authority: ca.crt");
+    fs::write(folder.path().join("kubeconfig"), text).unwrap();
+    let relative = Path::new(folder.path().file_name().unwrap()).join("kubeconfig");
+    let found = Source::Kubeconfig(relative).read(ForwardIdentity::Client).unwrap();
+    assert_eq!(found.authorities, b"an authority");
 }
 
 #[test]
@@ -64,6 +94,8 @@ fn no_error_and_no_debug_form_quotes_a_credential() {
         good.replace("{token: s3cret}", "{token: \"s3cret\\u0001\"}"),
         good.replace("users: [", "users: [s3cret, "),
         format!("{good}  - s3cret\n :"),
+        good.replace("https://a", "https://user:s3cret@a"),
+        good.replace("https://a", "http://user:s3cret@a"),
     ] {
         let error = error(&broken);
         assert!(!error.contains("s3cret"), "{error}");
@@ -76,9 +108,11 @@ fn no_error_and_no_debug_form_quotes_a_credential() {
 fn a_pod_finds_its_own_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let authority: Authority = "10.0.0.1:443".parse().unwrap();
-    assert!(in_cluster(authority.clone(), folder.path()).unwrap_err().to_string().contains("token"));
-    fs::write(folder.path().join("token"), "pod").unwrap();
+    let found = |identity| in_cluster(authority.clone(), identity, folder.path());
+    assert!(found(ForwardIdentity::Client).unwrap_err().to_string().contains("ca.crt"));
     fs::write(folder.path().join("ca.crt"), "an authority").unwrap();
-    let found = in_cluster(authority, folder.path()).unwrap();
-    assert_eq!(found.credential.unwrap().header(), "Bearer pod");
+    assert_eq!(found(ForwardIdentity::Client).unwrap().credential, None);
+    assert!(found(ForwardIdentity::Own).unwrap_err().to_string().contains("token"));
+    fs::write(folder.path().join("token"), "pod").unwrap();
+    assert_eq!(found(ForwardIdentity::Own).unwrap().credential.unwrap().header(), "Bearer pod");
 }
