@@ -10,7 +10,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::fixture::{Stand, codes, converse, foreign, ping, soon};
 
-/// Row 56. Handles run out under a proxy that counted on more: accepting fails for a while, and goes on.
+/// Handles run out under a proxy that counted on more: accepting fails for a while, and goes on.
 #[tokio::test]
 async fn a_proxy_whose_file_handles_run_out_goes_on() {
     let stand = Stand::start("file_handles_run_out").await;
@@ -39,7 +39,7 @@ async fn a_proxy_whose_file_handles_run_out_goes_on() {
     assert!(stand.log_lines() < 100, "a line for each failure fills disks: {}", stand.log_lines());
 }
 
-/// Row 55. Whoever finds no room is turned away or waits, and once there is room all are served again.
+/// Whoever finds no room is turned away or waits, and once there is room all are served again.
 #[tokio::test]
 async fn a_proxy_without_file_handles_recovers() {
     let line = r#"ulimit -n 64; exec "$@""#;
@@ -60,7 +60,7 @@ async fn a_proxy_without_file_handles_recovers() {
     assert!(stand.log_lines() < 100, "a line for each failure fills disks: {}", stand.log_lines());
 }
 
-/// Row 55. Connections that have all asked for something and stay, more of them than there are handles.
+/// Connections that have all asked for something and stay, more of them than there are handles.
 #[tokio::test]
 async fn more_busy_connections_than_file_handles_are_shed() {
     let line = r#"ulimit -n 64; exec "$@""#;
@@ -95,7 +95,7 @@ async fn ask(proxy: &Proxy) -> Option<(TlsStream<TcpStream>, String)> {
     Some((tls, String::from_utf8_lossy(&line[9..]).into_owned()))
 }
 
-/// Row 55. Each line of the log is lost; nothing else is.
+/// Each line of the log is lost; nothing else is.
 #[tokio::test]
 async fn a_full_log_ends_nothing() {
     let line = r#"exec "$@" --log=trace 2>/dev/full"#;

@@ -9,6 +9,8 @@ use crate::fixture::{Memory, Stand, codes, converse, got, owned, soon};
 const HIDDEN: &str = "/api/v1/namespaces/default/configmaps/hidden";
 /// How much the proxy may grow over any of these, in KiB.
 const MAY_GROW: usize = 16 << 10;
+/// A request that is no longer is on its way whole, whether the proxy reads on or not.
+const ON_THE_WAY: usize = 128 << 10;
 
 /// A create with these lines and this body, and a read behind it.
 fn unclear(rest: &str) -> String {
@@ -18,7 +20,8 @@ fn unclear(rest: &str) -> String {
     )
 }
 
-/// Row 43. What comes behind is not read: the connection is closed.
+/// What two servers might read in two ways is answered with 400. What comes behind is not read: the connection is
+/// closed. A log that is kept as by default grows by at most one line for each (today by none), so nobody fills a disk.
 #[tokio::test]
 async fn an_unclear_request_is_refused_and_the_connection_closed() {
     let stand = Stand::start("unclear_requests").await;
@@ -66,7 +69,7 @@ async fn an_unclear_request_is_refused_and_the_connection_closed() {
     assert_eq!(stand.upstream.seen().requests.len(), 2, "{:?}", stand.upstream.seen().requests);
 }
 
-/// Row 43. hyper reads these in the one way that RFC 9112 names (2.2, 6.3), and what goes upstream is framed anew, so
+/// hyper reads these in the one way that RFC 9112 names (2.2, 6.3), and what goes upstream is framed anew, so
 /// that nobody behind the proxy can read them in another. A coding besides a length ends the connection (6.3, rule 3).
 #[tokio::test]
 async fn what_is_read_in_one_way_goes_upstream_in_that_way() {
@@ -96,7 +99,7 @@ async fn what_is_read_in_one_way_goes_upstream_in_that_way() {
     assert_eq!(stand.upstream.seen().count(HIDDEN), 1);
 }
 
-/// Row 43. hyper takes off the last coding; what is under another would go upstream as it is. Where the body ends is
+/// hyper takes off the last coding; what is under another would go upstream as it is. Where the body ends is
 /// clear, so the connection could go on.
 #[tokio::test]
 async fn a_body_in_two_codings_is_refused() {
@@ -112,7 +115,7 @@ async fn a_body_in_two_codings_is_refused() {
     assert!(stand.upstream.seen().requests.is_empty(), "{:?}", stand.upstream.seen().requests);
 }
 
-/// Row 44. The head is upstream already, the body never gets there whole.
+/// The head is upstream already, the body never gets there whole, and what the proxy holds of it is bounded.
 #[tokio::test]
 async fn a_body_whose_chunks_lie_is_no_body() {
     let stand = Stand::start("lying_chunks").await;
@@ -156,7 +159,7 @@ async fn a_body_whose_chunks_lie_is_no_body() {
     memory.grew_at_most("lying chunks", MAY_GROW);
 }
 
-/// Row 44. As many frames would make many a server end the connection, and with it what others do over it.
+/// As many frames would make many a server end the connection, and with it what others do over it.
 #[tokio::test]
 async fn many_small_chunks_go_upstream_as_few() {
     let stand = Stand::start("many_small_chunks").await;
@@ -169,7 +172,7 @@ async fn many_small_chunks_go_upstream_as_few() {
     assert_eq!(stand.upstream.seen().connections, 1);
 }
 
-/// Row 50. A client that is still sending may find its connection closed and its answer lost.
+/// With 431. Only a client that is still sending when it is refused may find its connection closed and the answer lost.
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
     let stand = Stand::start("large_heads").await;
@@ -177,18 +180,19 @@ async fn a_head_that_is_too_large_is_refused() {
     let get = |target: &str, lines: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
     let line = |bytes: usize| format!("X-A: {}\r\n", "x".repeat(bytes));
     let long = |bytes: usize| format!("{HIDDEN}?a={}", "x".repeat(bytes));
-    for (what, request, code) in [
-        ("a line of 1 MiB", get(HIDDEN, &line(1 << 20)), "431"),
-        ("a line of 2 MiB", get(HIDDEN, &line(2 << 20)), "431"),
-        ("1 MiB in lines of 8 KiB", get(HIDDEN, &line(8 << 10).repeat(128)), "431"),
-        ("10,000 lines", get(HIDDEN, &"a: b\r\n".repeat(10_000)), "431"),
-        ("a target of 64 KiB", get(&long(64 << 10), ""), "431"),
-        ("a target of 65,535 bytes in a head that fits", get(&long(65_535 - HIDDEN.len() - 3), ""), "431"),
-        ("a target of 2 MiB", get(&long(2 << 20), ""), "431"),
+    for (what, request) in [
+        ("a line of 1 MiB", get(HIDDEN, &line(1 << 20))),
+        ("a line of 2 MiB", get(HIDDEN, &line(2 << 20))),
+        ("1 MiB in lines of 8 KiB", get(HIDDEN, &line(8 << 10).repeat(128))),
+        ("10,000 lines", get(HIDDEN, &"a: b\r\n".repeat(10_000))),
+        ("a target of 64 KiB", get(&long(64 << 10), "")),
+        ("a target of 65,535 bytes in a head that fits", get(&long(65_535 - HIDDEN.len() - 3), "")),
+        ("a target of 2 MiB", get(&long(2 << 20), "")),
     ] {
         let heard = converse(&stand.proxy, request.as_bytes()).await;
         println!("{what}: {:?}", codes(&heard));
-        assert!(codes(&heard).iter().all(|seen| *seen == code), "{what}: {heard}");
+        let may_be_lost = request.len() > ON_THE_WAY;
+        assert!(codes(&heard) == ["431"] || codes(&heard).is_empty() && may_be_lost, "{what}: {heard}");
     }
     stand.serves().await;
     assert_eq!(stand.upstream.seen().requests.len(), 2);

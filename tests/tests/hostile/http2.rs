@@ -36,7 +36,7 @@ fn open(stream: u32, flags: u8, fields: Fields<'_>) -> Vec<u8> {
     frame(HEADERS, flags | END_HEADERS, stream, &block(fields))
 }
 
-/// Row 45. Each ends its stream at least, and nothing of it goes upstream.
+/// Each ends its stream at least, and nothing of it goes upstream.
 #[tokio::test]
 async fn a_malformed_head_ends_its_stream() {
     let stand = Stand::start("malformed_heads").await;
@@ -76,7 +76,7 @@ async fn a_malformed_head_ends_its_stream() {
     assert_eq!(stand.upstream.seen().count(TARGET), 0, "{:?}", stand.upstream.seen().requests);
 }
 
-/// Row 45. The head may be upstream already; the body does not get there whole.
+/// The head may be upstream already; the body does not get there whole.
 #[tokio::test]
 async fn a_body_of_another_length_than_told_ends_its_stream() {
     let stand = Stand::start("other_lengths").await;
@@ -98,7 +98,7 @@ async fn a_body_of_another_length_than_told_ends_its_stream() {
     assert_eq!(stand.whole(), 0);
 }
 
-/// Row 46. Over TLS only what ALPN has agreed to is spoken, and nothing is tunnelled.
+/// Over TLS only what ALPN has agreed to is spoken, and nothing is tunnelled.
 #[tokio::test]
 async fn another_protocol_is_refused() {
     let stand = Stand::start("other_protocols").await;
@@ -140,7 +140,7 @@ async fn another_protocol_is_refused() {
     assert_eq!(stand.upstream.seen().requests.len(), 2, "{:?}", stand.upstream.seen().requests);
 }
 
-/// Row 50, over HTTP/2: refused with 431 while it is near the limit, by an end of the connection beyond.
+/// Refused with 431 while it is near the limit, by an end of the connection beyond.
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
     let stand = Stand::start("large_heads_2").await;

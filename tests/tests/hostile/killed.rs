@@ -13,7 +13,7 @@ use crate::fixture::{JSON, owned, soon};
 
 const BOTH: [Http; 2] = [Http::One, Http::Two];
 
-/// Row 58, in a list and in the frame of an event.
+/// In a list, and in the frame of an event.
 #[tokio::test]
 async fn a_half_answer_of_a_killed_proxy_is_a_broken_transfer() {
     for http in BOTH {
@@ -62,7 +62,7 @@ async fn half(http: Http, form: Form, watch: bool) -> Vec<u8> {
     got
 }
 
-/// Row 58, in the body of a write: it got upstream once, and there it is no body.
+/// In the body of a write: it got upstream once, and there it is no body.
 #[tokio::test]
 async fn a_half_write_of_a_killed_proxy_is_never_whole_and_never_repeated() {
     for http in BOTH {
@@ -110,7 +110,7 @@ async fn a_half_write_of_a_killed_proxy_is_never_whole_and_never_repeated() {
     }
 }
 
-/// Row 58, after the body of a write: the client is not told that it was done.
+/// After the body of a write: the client is not told that it was done.
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_fails_and_is_not_repeated() {
     for http in BOTH {

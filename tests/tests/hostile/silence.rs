@@ -28,7 +28,7 @@ enum Kind {
     Http2,
 }
 
-/// Row 49. Each is cut, at its deadline (10 s) or because its place is needed.
+/// Each is cut, at its deadline (10 s) or because its place is needed, and who comes meanwhile is served.
 #[tokio::test]
 async fn silent_connections_are_cut_and_keep_nobody_out() {
     let stand = Arc::new(Stand::start("silent_connections").await);
@@ -72,7 +72,7 @@ async fn cut(mut io: impl AsyncRead + AsyncWrite + Unpin, said: &[u8]) {
     let _ = io.read_to_end(&mut Vec::new()).await;
 }
 
-/// Row 49. A connection that has asked for something keeps its place; who finds none is told so and closed.
+/// A connection that has asked for something keeps its place; who finds none is told so and closed.
 #[tokio::test]
 async fn who_finds_no_place_is_told_so() {
     let line = r#"exec "$@" --max-connections=4"#;
