@@ -4,8 +4,8 @@
 #
 # faults runs what goes wrong on the wire, and shows what the tests print: the fault matrix and their counts.
 #
-# fast leaves out the tests of this crate that start real programs. A test file that starts none says so in its first
-# lines ("No control plane is needed"); one that forgets to is merely not run here.
+# fast leaves out the tests of this crate that start real programs. A test that starts none says so in the first lines
+# of its file, or of its folder's main.rs ("No control plane is needed"); one that forgets to is merely not run here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 log=target/test.log
@@ -23,16 +23,16 @@ run() {
 
 fast_targets() {
     local file
-    for file in $(grep -l 'No control plane is needed' tests/tests/*.rs); do
-        echo "--test=$(basename "$file" .rs)"
+    for file in $(grep -l 'No control plane is needed' tests/tests/*.rs tests/tests/*/main.rs); do
+        echo "--test=$(basename "${file%/main.rs}" .rs)"
     done
 }
 
-# Connections that end in the middle of something, on either side; bodies that are slow, cut or wrong; clients that mean
-# harm; informers through it all; and the proxy's own end.
+# Connections that end in the middle of something, on either side; bodies that are slow, cut, wrong or as large as they
+# get; clients that mean harm; informers through it all; files that go or change while a proxy runs; and its own end.
 fault_targets() {
     local name
-    for name in faults connections streaming hostile informers drain; do
+    for name in faults connections streaming hostile large_objects informers operations drain; do
         if [ -e "tests/tests/$name.rs" ] || [ -e "tests/tests/$name/main.rs" ]; then
             echo "--test=$name"
         fi
