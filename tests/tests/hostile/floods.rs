@@ -52,7 +52,7 @@ async fn a_rapid_reset_ends_its_own_connection_only() {
         streams.next()
     };
     let (next, end) = soon("the end of the flood", async { tokio::join!(flood, peer.hears.error(0)) }).await;
-    let cpu = meter.cpu().unwrap() - idle;
+    let cpu = meter.cpu().unwrap().saturating_sub(idle);
     println!("rapid reset: the connection ended before stream {next:?}, after {cpu:.2?} of the proxy's CPU");
     assert_eq!(end, Some(ENHANCE_YOUR_CALM));
     // Their connection is the same as before, and so is the one upstream.
@@ -153,7 +153,7 @@ fn floods() -> Vec<Flood> {
 /// What breaks a rule of HTTP/2, or has no end, closes its connection. A million PING or SETTINGS frames do not: each is
 /// in order, and asks for an answer. h2 takes them one by one and keeps no more than one answer back, so a client that
 /// does not read the answers is not read any more, and one that does has only its own bandwidth to spend.
-/// What may be ignored (answers to no PING, PRIORITY, unknown types, small WINDOW_UPDATEs) is read and dropped.
+/// What may be ignored (answers to no PING, PRIORITY, unknown types, small steps of the window) is read and dropped.
 #[tokio::test]
 async fn a_flood_of_frames_is_contained() {
     let stand = Stand::start("floods").await;
