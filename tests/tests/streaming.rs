@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
@@ -14,11 +13,10 @@ use http::{Response, StatusCode, header};
 use shoal_tests::scripted::client::{Http, Reader, Wire};
 use shoal_tests::scripted::pods::{Form, namespaces};
 use shoal_tests::scripted::{PING, PONG, STREAMS, Sending, Stage};
-use tokio::time::timeout;
+use shoal_tests::soon;
 
 const LIST: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1";
-const DEADLINE: Duration = Duration::from_mins(2);
 const HTTP: [Http; 2] = [Http::One, Http::Two];
 
 /// A Pod of the shard and one of another.
@@ -35,10 +33,6 @@ impl Pods {
 }
 
 /// Ends a test that waits for what does not come.
-async fn soon<T>(what: &str, awaited: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, awaited).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
-
 /// Asks, and answers with a head of 200 whose body is open.
 async fn open(
     stage: &mut Stage,

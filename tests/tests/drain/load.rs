@@ -10,17 +10,17 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use shoal_tests::scripted::client::{Http, Reader, Wire};
 use shoal_tests::scripted::pods::{Form, namespaces};
-use shoal_tests::{ControlPlane, Proxy, User, protobuf};
+use shoal_tests::{ControlPlane, Proxy, User, protobuf, soon};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::interval;
 
-use crate::{JSON, soon};
+use crate::JSON;
 
 /// Between two requests.
 const PACE: Duration = Duration::from_millis(5);
 /// Objects in the collection.
-const OBJECTS: usize = 20;
+pub(crate) const OBJECTS: usize = 20;
 /// Of as many requests one changes an object.
 const CHANGES: usize = 20;
 
@@ -110,11 +110,11 @@ async fn send(
     while !*stop.borrow() {
         pace.tick().await;
         let wire = wires[number % wires.len()].clone();
-        let form = Kind::of(number);
-        let request = form.request(&wire, number, &token);
+        let kind = Kind::of(number);
+        let request = kind.request(&wire, number, &token);
         let count = count.clone();
         under_way.spawn(async move {
-            let became = ask(&wire, request, form).await;
+            let became = ask(&wire, request, kind).await;
             count.send_modify(|tally| *tally.of(became) += 1);
         });
         number += 1;
@@ -127,12 +127,12 @@ async fn send(
 async fn ask(
     wire: &Wire,
     request: Request<Full<bytes::Bytes>>,
-    form: Kind,
+    kind: Kind,
 ) -> Option<Result<bool, StatusCode>> {
     let response = wire.send(request).await.ok()?;
     let status = response.status();
     let body = Reader::new(response).rest().await.ok()?;
-    Some(if status.is_success() { Ok(form.is_whole(&body)) } else { Err(status) })
+    Some(if status.is_success() { Ok(kind.is_whole(&body)) } else { Err(status) })
 }
 
 // === impl Tally ===

@@ -16,7 +16,7 @@ use crate::{DEADLINE, GRACE};
 const NAME: &str = "kube-controller-manager";
 const REAL: &str = "kube-controller-manager-kcm-0";
 const NAMESPACE: &str = "kube-system";
-/// A last write this long after TERM still passes (`reference`: a controller may drain its workers first).
+/// A last write this long after TERM still passes: a controller may have workers to drain first.
 const LATE: Duration = Duration::from_secs(10);
 /// Stock since 1.36, off by default.
 const RELEASE: &str = "--feature-gates=ControllerManagerReleaseLeaderElectionLockOnExit=true";

@@ -6,12 +6,12 @@ use std::time::Duration;
 use http::{StatusCode, header};
 use shoal_tests::scripted::client::{Http, Reader, Wire};
 use shoal_tests::scripted::pods::Form;
-use shoal_tests::{ControlPlane, Proxy, User};
+use shoal_tests::{ControlPlane, Proxy, User, soon};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::{JSON, load, soon};
+use crate::{JSON, load};
 
 /// Watches under load.
 pub(crate) const COUNT: usize = 500;

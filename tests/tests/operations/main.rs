@@ -11,14 +11,9 @@ use std::time::Duration;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::Full;
 use shoal_tests::scripted::client::{Http, Reader, Wire};
-use shoal_tests::{ControlPlane, Proxy};
-use tokio::time::timeout;
+use shoal_tests::{ControlPlane, Proxy, soon};
 
 const DEADLINE: Duration = Duration::from_mins(2);
-
-async fn soon<T>(what: &str, awaited: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, awaited).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
 
 /// Who the API server says that a client with this token is; else what it was answered.
 async fn whoami(wire: &Wire, token: &str) -> Result<String, (StatusCode, String)> {

@@ -30,10 +30,10 @@ async fn only_the_listeners_token_buys_the_proxys_own_identity() {
     let plane = ControlPlane::start(dir.path(), options).await.unwrap();
     let kubeconfig = plane.kubeconfig(&ROBOT).unwrap();
     let token = dir.path().join("listen-token");
-    for (listen, https) in [("--listen=http://127.0.0.1:0", Http::One), ("", Http::One), ("", Http::Two)] {
+    for (listen, http) in [("--listen=http://127.0.0.1:0", Http::One), ("", Http::One), ("", Http::Two)] {
         let proxy = proxy(dir.path(), &kubeconfig, &token, listen).await;
         assert_eq!(proxy.url().starts_with("http://"), !listen.is_empty(), "{}", proxy.url());
-        let wire = crate::wire(&proxy, https).await;
+        let wire = crate::wire(&proxy, http).await;
         assert_eq!(whoami(&wire, LISTEN_TOKEN).await, Ok(ROBOT.name.to_owned()));
         // Not even the cluster's mightiest passes on its own token.
         for wrong in [plane.token(&User::ADMIN).unwrap(), "", "the-listeners-own-toke"] {
