@@ -2,10 +2,11 @@
 //!
 //! hyper-util's pool keeps one connection per host and waits in silence at the server's stream
 //! limit (hyperium/hyper#3623); a controller's watches alone can pass that limit. Here a stream is
-//! taken before a request is sent and given back when its body has ended.
+//! taken before a request is sent and given back when its body has ended. Where none is free, the next
+//! comes from a new connection or from whoever gives one back first.
 
 use std::{
-    future::poll_fn,
+    future::{pending, poll_fn},
     pin::{Pin, pin},
     sync::{
         Arc,
@@ -39,6 +40,9 @@ use super::{
 };
 use crate::body::{Body, Open};
 
+/// Connections of a pool at most, hence 3,200 streams: several times what the informers of many controllers keep open.
+/// Each is a file handle here and a connection of the API server; a client that asks for more waits.
+const CONNECTIONS: usize = 32;
 /// Streams of one connection at most. Go's HTTP/2 server, and so the API server, allows 100 to 250;
 /// the server's own setting is obeyed where it is lower.
 const STREAMS: usize = 100;
@@ -56,7 +60,7 @@ const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// TCP connect, TLS and HTTP/2 preface together.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Attempts to hand a request to a connection that turns out to be closed.
+/// How often a request is handed to a connection at most, where one after the other turns out to be closed.
 const ATTEMPTS: usize = 3;
 
 /// The connections to one API server for one kind of traffic.
@@ -65,6 +69,8 @@ pub(super) struct Pool {
     connections: ArcSwap<Vec<Arc<Connection>>>,
     /// Held while dialing, so that a burst opens one connection and not one each.
     dialing: Arc<Mutex<Dialed>>,
+    /// There may be a free stream again.
+    freed: Arc<Notify>,
     open: IntGauge,
 }
 
@@ -85,10 +91,15 @@ struct Budget {
     streams: AtomicUsize,
     /// Somebody wants it to be up to date: hyper tells of new settings only while a request is given to it.
     asked: Notify,
+    /// The pool's.
+    freed: Arc<Notify>,
 }
 
 /// One stream of a connection, given back when it is dropped.
-pub(super) struct Stream(Arc<Connection>);
+pub(super) struct Stream {
+    connection: Arc<Connection>,
+    pool: Arc<Pool>,
+}
 
 /// A response body that holds its stream.
 pub struct Received {
@@ -101,7 +112,7 @@ pub struct Received {
 impl Pool {
     pub(super) fn new(target: Arc<Target>, open: IntGauge) -> Arc<Self> {
         let (target, connections) = (ArcSwap::new(target), ArcSwap::default());
-        Arc::new(Self { target, connections, dialing: Arc::default(), open })
+        Arc::new(Self { target, connections, dialing: Arc::default(), freed: Arc::default(), open })
     }
 
     /// Sends a request over a free stream. A request that a closing connection did not take is put
@@ -110,17 +121,19 @@ impl Pool {
         self: &Arc<Self>,
         mut request: Request<Body>,
     ) -> Result<Response<Received>, UpstreamError> {
-        let mut attempts = 1..=ATTEMPTS;
+        let mut left = ATTEMPTS;
         loop {
-            let attempt = attempts.next();
+            left -= 1;
             let stream = self.stream().await?;
-            let sent = stream.0.sender.clone().try_send_request(request).await;
+            let sent = stream.connection.sender.clone().try_send_request(request).await;
+            // The settings came first, if there is an answer.
+            stream.connection.budget.ask();
             let mut error = match sent {
                 Ok(response) => return Ok(response.map(|body| Received { body, _stream: stream })),
                 Err(error) => error,
             };
-            match (error.take_message(), attempt) {
-                (Some(unsent), Some(_)) => request = unsent,
+            match error.take_message() {
+                Some(unsent) if left > 0 => request = unsent,
                 _ => return Err(UpstreamError::of(error.into_error())),
             }
         }
@@ -134,13 +147,32 @@ impl Pool {
         self.connections.store(Arc::default());
     }
 
-    /// Takes a free stream, over a new connection where none is free. Whoever waits while a dial fails
-    /// fails with it, so that a burst waits for one and not for one each.
+    /// Takes a free stream: one that is given back, or one of a new connection. Waits for as long as neither
+    /// comes. Whoever waits while a dial fails fails with it, so that a burst waits for one and not for one each.
     pub(super) async fn stream(self: &Arc<Self>) -> Result<Stream, Arc<DialError>> {
         if let Some(stream) = self.free() {
             return Ok(stream);
         }
         let asked = Instant::now();
+        loop {
+            // In line before it looks: what is given back after the look wakes it.
+            let mut freed = pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if let Some(stream) = self.free() {
+                return Ok(stream);
+            }
+            tokio::select! {
+                // What was dialed is not thrown away.
+                biased;
+                taken = self.another(asked) => return taken,
+                () = freed => {}
+            }
+        }
+    }
+
+    /// Takes a stream of a new connection, if none becomes free until its turn; never comes back if there are
+    /// connections enough.
+    async fn another(self: &Arc<Self>, asked: Instant) -> Result<Stream, Arc<DialError>> {
         let turn = self.dialing.clone().lock_owned().await;
         if let Some(stream) = self.free() {
             return Ok(stream);
@@ -152,6 +184,10 @@ impl Pool {
         if let Some((_, error)) = turn.as_ref().filter(|(failed, _)| *failed > asked) {
             return Err(error.clone());
         }
+        if self.is_full() {
+            drop(turn);
+            return pending().await;
+        }
         // A task of its own: who gives up ends it for nobody else.
         let dialed = tokio::spawn(self.clone().dial(turn)).await;
         dialed.unwrap_or_else(|_| Err(Arc::new(DialError::Closed)))
@@ -159,13 +195,36 @@ impl Pool {
 
     /// Lets each connection note what its server allows by now.
     async fn learn(&self) {
-        self.connections.load().iter().for_each(|connection| connection.budget.asked.notify_one());
+        self.connections.load().iter().for_each(|connection| connection.budget.ask());
         // Their tasks come first.
         yield_now().await;
     }
 
-    fn free(&self) -> Option<Stream> {
-        self.connections.load().iter().find_map(Connection::take)
+    fn free(self: &Arc<Self>) -> Option<Stream> {
+        self.connections.load().iter().find_map(|connection| self.take(connection))
+    }
+
+    fn take(self: &Arc<Self>, connection: &Arc<Connection>) -> Option<Stream> {
+        connection.take().then(|| Stream { connection: connection.clone(), pool: self.clone() })
+    }
+
+    fn is_full(&self) -> bool {
+        self.connections.load().iter().filter(|connection| connection.is_open()).count() >= CONNECTIONS
+    }
+
+    /// Forgets connections that have ended, and those without streams beside one that has half of its own free:
+    /// not beside any that has one free, since the next burst would dial again. A forgotten one ends with its last stream.
+    fn tidy(&self) {
+        self.connections.rcu(|all| {
+            let open = || all.iter().filter(|connection| connection.is_open());
+            let mut spare = open().any(|connection| !connection.is_idle() && connection.is_spare());
+            let needed = |connection: &&Arc<Connection>| {
+                let surplus = spare && connection.is_idle();
+                spare |= connection.is_spare();
+                !surplus
+            };
+            open().filter(needed).cloned().collect::<Vec<_>>()
+        });
     }
 
     async fn dial(self: Arc<Self>, mut turn: OwnedMutexGuard<Dialed>) -> Result<Stream, Arc<DialError>> {
@@ -178,14 +237,13 @@ impl Pool {
         })
     }
 
-    /// Adds a connection, forgets those that have ended, and takes a stream of the new one.
-    fn keep(&self, new: Connection) -> Result<Stream, DialError> {
+    /// Adds a connection and takes a stream of it.
+    fn keep(self: &Arc<Self>, new: Connection) -> Result<Stream, DialError> {
         let new = Arc::new(new);
-        let mut connections: Vec<_> =
-            self.connections.load().iter().filter(|c| c.is_open()).cloned().collect();
-        connections.push(new.clone());
-        self.connections.store(Arc::new(connections));
-        new.take().ok_or(DialError::Closed)
+        let taken = self.take(&new).ok_or(DialError::Closed)?;
+        self.tidy();
+        self.connections.rcu(|all| all.iter().chain([&new]).cloned().collect::<Vec<_>>());
+        Ok(taken)
     }
 
     async fn handshake(&self) -> Result<Connection, DialError> {
@@ -202,7 +260,7 @@ impl Pool {
             .handshake(io)
             .await
             .map_err(DialError::Http2)?;
-        let budget = Arc::new(Budget { streams: AtomicUsize::new(STREAMS_AT_FIRST), asked: Notify::new() });
+        let budget = Arc::new(Budget::new(self.freed.clone()));
         let open = Open::one(self.open.clone());
         tokio::spawn(drive(connection, budget.clone(), target, open));
         Ok(Connection { sender, streams: AtomicUsize::new(0), budget })
@@ -215,7 +273,7 @@ async fn drive(connection: Wire, budget: Arc<Budget>, target: Arc<Target>, _open
     let mut connection = pin!(connection);
     let mut end = pin!(poll_fn(|cx| {
         let polled = connection.as_mut().poll(cx);
-        budget.streams.store(connection.current_max_send_streams(), Ordering::Release);
+        budget.note(connection.current_max_send_streams());
         polled
     }));
     let ended = loop {
@@ -225,6 +283,8 @@ async fn drive(connection: Wire, budget: Arc<Budget>, target: Arc<Target>, _open
             () = budget.asked.notified() => {}
         }
     };
+    // Somebody may dial in its place.
+    budget.freed.notify_waiters();
     if let Err(error) = ended {
         tracing::info!(upstream = %target.authority, %error, "connection ended");
     }
@@ -233,16 +293,50 @@ async fn drive(connection: Wire, budget: Arc<Budget>, target: Arc<Target>, _open
 // === impl Connection ===
 
 impl Connection {
-    fn is_open(self: &Arc<Self>) -> bool {
+    fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 
-    fn take(self: &Arc<Self>) -> Option<Stream> {
-        let budget = self.budget.streams.load(Ordering::Acquire).min(STREAMS);
+    fn is_idle(&self) -> bool {
+        self.streams.load(Ordering::Acquire) == 0
+    }
+
+    /// Half of its streams are free, or more.
+    fn is_spare(&self) -> bool {
+        let budget = self.budget.streams();
+        budget > 0 && self.streams.load(Ordering::Acquire) * 2 <= budget
+    }
+
+    /// Takes a stream, if one is free.
+    fn take(&self) -> bool {
+        let budget = self.budget.streams();
         let more = |taken| (taken < budget).then_some(taken + 1);
-        let taken =
-            self.is_open() && self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
-        taken.then(|| Stream(self.clone()))
+        self.is_open() && self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
+    }
+}
+
+// === impl Budget ===
+
+impl Budget {
+    fn new(freed: Arc<Notify>) -> Self {
+        Self { streams: AtomicUsize::new(STREAMS_AT_FIRST), asked: Notify::new(), freed }
+    }
+
+    fn streams(&self) -> usize {
+        self.streams.load(Ordering::Acquire).min(STREAMS)
+    }
+
+    fn note(&self, streams: usize) {
+        if self.streams.swap(streams, Ordering::AcqRel) < streams {
+            self.freed.notify_waiters();
+        }
+    }
+
+    /// Has it brought up to date, where the server may allow more by now.
+    fn ask(&self) {
+        if self.streams() < STREAMS {
+            self.asked.notify_one();
+        }
     }
 }
 
@@ -250,7 +344,11 @@ impl Connection {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::AcqRel);
+        self.connection.streams.fetch_sub(1, Ordering::AcqRel);
+        if self.connection.is_spare() && self.pool.connections.load().len() > 1 {
+            self.pool.tidy();
+        }
+        self.pool.freed.notify_one();
     }
 }
 
@@ -275,3 +373,6 @@ impl HttpBody for Received {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;
