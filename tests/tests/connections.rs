@@ -118,10 +118,13 @@ async fn a_burst_of_watches_is_open_as_well() {
     });
     let burst: Vec<Asked> = burst.collect();
     let mut held = Vec::new();
-    for asked in burst {
+    for _ in &burst {
         held.push(soon("a watch", stage.next()).await.unwrap().begin(JSON).unwrap());
         ping(&client).await;
-        drop(asked);
+    }
+    for asked in burst {
+        let response = soon("its head", asked).await.unwrap().unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
     }
     assert_eq!(held.len(), 100);
     // Not one for each handful that came before a connection's limit was known.
