@@ -105,8 +105,8 @@ impl Upstream {
             name: name.to_owned(),
             source,
             identity,
-            calls: Pool::new(target.clone(), open("call")),
-            streams: Pool::new(target, open("stream")),
+            calls: Pool::new(target.clone(), pool::CALL_WINDOW, open("call")),
+            streams: Pool::new(target, pool::WATCH_WINDOW, open("stream")),
             endpoint: ArcSwap::from_pointee(endpoint),
         })
     }

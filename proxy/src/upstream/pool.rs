@@ -48,13 +48,15 @@ const CONNECTIONS: usize = 128;
 const STREAMS: usize = 100;
 /// Streams before the server's settings have arrived.
 const STREAMS_AT_FIRST: usize = 8;
-/// How much of one response may be on its way unread.
-const STREAM_WINDOW: u32 = 512 << 10;
-/// Room for every stream of a connection, so that slow readers never stall their neighbours. It is
-/// memory only while readers are slow. Four times that, because h2 takes the half of it for what DATA
+/// How much of one answer may be on its way unread: enough for a list over a network of some milliseconds.
+pub(super) const CALL_WINDOW: u32 = 512 << 10;
+/// The same of a watch. Many may be unread at once, each at up to six times this where events are small.
+pub(super) const WATCH_WINDOW: u32 = 128 << 10;
+/// A connection's window, in windows of a stream: room for every stream, so that slow readers never
+/// stall their neighbours. It is memory only while readers are slow. Four times that, because h2 takes the half of it for what DATA
 /// frames of less than 256 bytes may cost unread, and ends the connection beyond: with slow readers
 /// on every stream that is enough for events of 100 bytes.
-const CONNECTION_WINDOW: u32 = STREAM_WINDOW * 100 * 4;
+const WINDOWS_OF_CONNECTION: u32 = 100 * 4;
 /// client-go pings a silent connection after 30 s and gives up after 15 s (apimachinery `util/net/http.go`).
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
@@ -71,6 +73,8 @@ pub(super) struct Pool {
     dialing: Arc<Mutex<Dialed>>,
     /// There may be a free stream again.
     freed: Arc<Notify>,
+    /// How much of one response may be on its way unread.
+    window: u32,
     open: IntGauge,
 }
 
@@ -110,9 +114,9 @@ pub struct Received {
 // === impl Pool ===
 
 impl Pool {
-    pub(super) fn new(target: Arc<Target>, open: IntGauge) -> Arc<Self> {
+    pub(super) fn new(target: Arc<Target>, window: u32, open: IntGauge) -> Arc<Self> {
         let (target, connections) = (ArcSwap::new(target), ArcSwap::default());
-        Arc::new(Self { target, connections, dialing: Arc::default(), freed: Arc::default(), open })
+        Arc::new(Self { target, connections, dialing: Arc::default(), freed: Arc::default(), window, open })
     }
 
     /// Sends a request over a free stream. A request that a closing connection did not take is put
@@ -252,8 +256,8 @@ impl Pool {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_max_send_streams(STREAMS_AT_FIRST)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_stream_window_size(self.window)
+            .initial_connection_window_size(self.window * WINDOWS_OF_CONNECTION)
             .keep_alive_interval(PING_AFTER)
             .keep_alive_timeout(PING_TIMEOUT)
             .keep_alive_while_idle(true)

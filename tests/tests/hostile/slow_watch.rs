@@ -16,12 +16,12 @@ use crate::fixture::{JSON, Memory, ping, soon};
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1";
 /// The same, answered with small events.
 const SMALL: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=1";
-/// Of one stopped watch, as many bytes may be on the way: 512 KiB from upstream, 128 KiB to the client, and what the
+/// Of one stopped watch, as many bytes may be on the way: 128 KiB from upstream, 128 KiB to the client, and what the
 /// kernel has for either; it takes most.
 const ON_THE_WAY: u64 = 6 << 20;
-/// Of the proxy's own memory for one slow watch, in KiB. What flow control counts as 512 KiB are pieces of larger
-/// buffers, with some hundred bytes of book-keeping for each: up to six times that when events are small.
-const MAY_GROW: usize = 4096;
+/// Of the proxy's own memory for one slow watch, in KiB. What flow control counts as 128 KiB are pieces of larger
+/// buffers, with some hundred bytes of book-keeping for each; over HTTP/1.1 the answer's own buffers come on top.
+const MAY_GROW: usize = 2304;
 /// Events that a good reader gets meanwhile.
 const MEANWHILE: u64 = 10_000;
 const EVENT: usize = 1500;

@@ -107,7 +107,7 @@ fn pool(address: SocketAddr, authority: String) -> Arc<Pool> {
         credential: None,
     };
     let open = Metrics::new().unwrap().upstream_connections.with_label_values(&["hub", "call"]);
-    Pool::new(Arc::new(Target::new(&endpoint).unwrap()), open)
+    Pool::new(Arc::new(Target::new(&endpoint).unwrap()), CALL_WINDOW, open)
 }
 
 /// Ends with all its connections.
