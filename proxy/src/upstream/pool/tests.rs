@@ -186,18 +186,35 @@ async fn who_waits_for_a_dial_takes_a_stream_that_is_given_back() {
 }
 
 #[tokio::test]
-async fn connections_are_so_many_and_who_finds_no_stream_waits() {
-    for streams in [0, 1, 7, 8, 20] {
+async fn who_finds_no_stream_waits_for_one_that_is_given_back() {
+    // As many as are assumed at first, so that nothing is learned later.
+    let stand = Stand::new(Plan::Streams(8)).await;
+    let mut held = stand.take_all().await;
+    assert_eq!((stand.accepted(), held.len()), (CONNECTIONS, CONNECTIONS * STREAMS_AT_FIRST));
+    let mut waiting = stand.waiting(20).await;
+    assert!(waiting.try_join_next().is_none());
+    for _ in 0..20 {
+        held.pop();
+        held.push(waiting.join_next().await.unwrap().unwrap().unwrap());
+    }
+    assert_eq!(held.len(), CONNECTIONS * STREAMS_AT_FIRST);
+}
+
+#[tokio::test]
+async fn connections_are_never_more_than_so_many() {
+    for streams in [0, 1, 7, 20] {
         let stand = Stand::new(Plan::Streams(streams)).await;
         let mut held = stand.take_all().await;
-        let (mut waiting, mut served) = (stand.waiting(20).await, Vec::new());
-        assert!(waiting.try_join_next().is_none(), "{streams}");
+        let mut waiting = stand.waiting(20).await;
         while streams > 0 && !waiting.is_empty() {
-            drop(held.pop().unwrap());
+            drop(held.pop());
             stand.settle().await;
-            served.extend(waiting.try_join_next().map(|taken| taken.unwrap().unwrap()));
+            while let Some(taken) = waiting.try_join_next() {
+                held.insert(0, taken.unwrap().unwrap());
+            }
+            assert!(stand.pool.connections.load().len() <= CONNECTIONS, "{streams}");
         }
-        assert_eq!(stand.accepted(), CONNECTIONS, "{streams}");
+        assert!(stand.pool.connections.load().len() <= CONNECTIONS, "{streams}");
     }
 }
 
