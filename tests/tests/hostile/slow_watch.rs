@@ -29,12 +29,12 @@ const EVENT: usize = 1500;
 /// A watch as its client sees it.
 enum Watch {
     /// HTTP/1.1, read from the socket.
-    One(BufReader<TlsStream<tokio::net::TcpStream>>),
+    One(Box<BufReader<TlsStream<tokio::net::TcpStream>>>),
     /// One of many over one connection of HTTP/2, and what is read of it and not looked at yet.
     Two(Reader, BytesMut),
 }
 
-/// Row 51. The API server ends a watch whose client does not follow (apiserver's cacher, `forget`), and only it can say
+/// The API server ends a watch whose client does not follow (apiserver's cacher, `forget`), and only it can say
 /// with 410 from where to go on. So the proxy does not end it: it stops reading, and the server sees the slow client as
 /// it is. What the proxy holds of each is bounded, and nobody else waits.
 #[tokio::test]
@@ -42,13 +42,13 @@ async fn a_slow_watch_is_held_back_alone_and_loses_nothing() {
     slow_and_good("slow_watches", Http::One, WATCH, 40).await;
 }
 
-/// Row 51, as client-go does it: all watches of a process are streams of one connection.
+/// As client-go does it: all watches of a process are streams of one connection.
 #[tokio::test]
 async fn a_slow_watch_is_held_back_alone_on_its_connection() {
     slow_and_good("slow_watches_on_one_connection", Http::Two, WATCH, 40).await;
 }
 
-/// Row 51, with the smallest events that there are: h2 counts what small frames cost while nobody reads them, and would
+/// With the smallest events that there are: h2 counts what small frames cost while nobody reads them, and would
 /// end the connection of all watches.
 #[tokio::test]
 async fn slow_watches_of_small_events_are_held_back_alone_as_well() {
@@ -128,7 +128,7 @@ impl Watch {
         soon("a head", tls.read_exact(&mut status)).await.unwrap();
         assert_eq!(&status, b"HTTP/1.1 200");
         // A small buffer: a slow client has no other.
-        Self::One(BufReader::with_capacity(2048, tls))
+        Self::One(Box::new(BufReader::with_capacity(2048, tls)))
     }
 
     async fn on(wire: &Wire, target: &str) -> Self {
