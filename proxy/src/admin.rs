@@ -111,17 +111,14 @@ impl Admin {
     }
 
     fn pages(self, address: SocketAddr) -> Router {
-        let pages = Router::new()
+        // Who can end the proxy could end it again and again.
+        let drain = if address.ip().is_loopback() { post(drain) } else { post(far) };
+        Router::new()
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
-            .route("/configz", get(configz));
-        // Who can end the proxy could end it again and again.
-        let pages = if address.ip().is_loopback() {
-            pages.route("/drain", post(drain))
-        } else {
-            pages.route("/drain", post(far))
-        };
-        pages.with_state(self)
+            .route("/configz", get(configz))
+            .route("/drain", drain)
+            .with_state(self)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
 const TERM: u64 = 1;
 /// How often an unreachable hub is tried before the proxy is ready.
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
+
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Runs the proxy until it is told to stop.

@@ -82,19 +82,20 @@ impl Drain {
         let schedule = Schedule::from(Instant::now());
         // Closed, the tracker tells when there is no connection, and still takes new ones.
         tracker.close();
-        tokio::select! {
-            () = tracker.wait() => {}
-            () = sleep_until(schedule.close) => {}
-            () = self.forced() => {}
-        }
+        self.until_ended(tracker, schedule.close).await;
         self.close();
-        tokio::select! {
-            () = tracker.wait() => {}
-            () = sleep_until(schedule.force) => {}
-            () = self.forced() => {}
-        }
+        self.until_ended(tracker, schedule.force).await;
         self.force();
         tracker.wait().await;
+    }
+
+    /// Waits until every connection has ended, but no longer than to the end of the phase.
+    async fn until_ended(&self, tracker: &TaskTracker, phase: Instant) {
+        tokio::select! {
+            () = tracker.wait() => {}
+            () = sleep_until(phase) => {}
+            () = self.forced() => {}
+        }
     }
 
     /// Waits until the proxy takes no new connections.

@@ -7,7 +7,7 @@ pub mod token;
 
 use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use http::{Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -198,12 +198,11 @@ async fn silence(place: &Place) {
 
 /// What a connection is told for which there is no place.
 fn no_place(request: &Request<Incoming>) -> Response<Body> {
-    let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let message = "this proxy has as many connections as --max-connections and the limit of open files allow, and all \
                    are in use: close some of them, or raise the limit";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
         .retry_after(1)
-        .into_response(StatusEncoding::of(accept))
+        .into_response(StatusEncoding::wanted(request.headers()))
 }
 
 fn server() -> auto::Builder<TokioExecutor> {

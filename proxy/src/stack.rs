@@ -73,7 +73,7 @@ impl Stack {
     async fn answer(&self, mut parts: Parts, body: Incoming) -> (&'static str, Response<Body>) {
         let (cluster, request) = match self.read(&mut parts) {
             Ok(read) => read,
-            Err(refusal) => return ("", refusal.into_response(encoding_of(&parts))),
+            Err(refusal) => return ("", refusal.into_response(StatusEncoding::wanted(&parts.headers))),
         };
         let verb = verb_label(&request.info.verb);
         // 9 respond: a refusal is a Status in the caller's encoding.
@@ -239,10 +239,6 @@ impl Handler for Stack {
         self.metrics.requests.with_label_values(&[verb, response.status().as_str()]).inc();
         if is_head { response.map(|_| body::empty()) } else { self.metered(verb, response) }
     }
-}
-
-fn encoding_of(parts: &Parts) -> StatusEncoding {
-    StatusEncoding::of(parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()))
 }
 
 fn traffic_of(request: &KubeRequest) -> Traffic {

@@ -4,24 +4,18 @@
 //! No control plane is needed here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
-use std::time::Duration;
-
 use h2::Reason;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::Full;
 use shoal_tests::scripted::client::{self, Http, Reader, Wire};
-use shoal_tests::scripted::frames::{GOAWAY, frame};
+use shoal_tests::scripted::frames::{PREFACE, SETTINGS, frame, go_away};
 use shoal_tests::scripted::pods::{Form, namespaces};
 use shoal_tests::scripted::{Asked, Exchange, PING, PONG, STREAMS, Sending, Stage};
+use shoal_tests::soon;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-const DEADLINE: Duration = Duration::from_mins(2);
 const JSON: &str = "application/json";
-
-async fn soon<T>(what: &str, awaited: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, awaited).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
 
 async fn ping(client: &Wire) {
     let response = soon("a ping", client.get(PING, JSON)).await.unwrap();
@@ -246,7 +240,7 @@ impl Fault {
             Self::GoAwayAbove => exchange.stream(),
             Self::GoAwayBelow => exchange.stream().saturating_sub(2),
         };
-        exchange.line().say(frame(GOAWAY, 0, 0, &[last.to_be_bytes(), [0; 4]].concat())).await;
+        exchange.line().say(go_away(last)).await;
         exchange.line().cut().await;
     }
 }
@@ -257,6 +251,7 @@ async fn a_client_that_says_too_little_or_too_much_is_closed() {
     let tcp = async || client::tcp(&stage.proxy).await.unwrap();
     let tls = async |http| client::secure(&stage.proxy, http).await.unwrap();
     let half_head = b"GET /api HTTP/1.1\r\nHost: a\r\nX-Slow: ";
+    let greeting = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     // All at once: the proxy's limits are 10 s each.
     let closed = tokio::join!(
         closed("no handshake", tcp().await, b""),
@@ -264,16 +259,13 @@ async fn a_client_that_says_too_little_or_too_much_is_closed() {
         closed("half a head", tls(Http::One).await, half_head),
         closed("no byte of HTTP/2", tls(Http::Two).await, b""),
         closed("half a preface", tls(Http::Two).await, b"PRI * HTTP/2.0\r\n"),
-        closed("a preface and no request", tls(Http::Two).await, PREFACE),
+        closed("a preface and no request", tls(Http::Two).await, &greeting),
         endless(tls(Http::One).await),
     );
     let ((), (), (), (), (), (), ()) = closed;
     ping(&stage.client(Http::One).await.unwrap()).await;
     assert_eq!(stage.upstream.seen().requests.len(), 1);
 }
-
-/// HTTP/2's preface and empty settings.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Says something, then nothing, and waits until the proxy closes.
 async fn closed(what: &str, mut io: impl AsyncRead + AsyncWrite + Unpin, said: &[u8]) {

@@ -1,3 +1,4 @@
+use http::header;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use tokio::{

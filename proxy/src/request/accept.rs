@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use http::{HeaderMap, header};
 use thiserror::Error;
 
 /// Types that no filter can read; the answer is a 406 Status.
@@ -211,6 +212,11 @@ impl Transform {
 // === impl StatusEncoding ===
 
 impl StatusEncoding {
+    /// The encoding for who sent these headers.
+    pub fn wanted(headers: &HeaderMap) -> Self {
+        Self::of(headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()))
+    }
+
     /// The encoding for a caller's `Accept`: that of the first acceptable type that an error can have.
     pub fn of(accept: Option<&str>) -> Self {
         let clauses = by_preference(parse(accept.unwrap_or_default()));

@@ -50,40 +50,30 @@ async fn too_many_requests_pass_with_their_retry_after() {
 }
 
 /// An empty watch is one that ended before anything happened. An empty list is none.
+const EMPTY: &str = "
+    GET             empty                                  1
+    LIST json       502 InternalError                      1
+    LIST protobuf   502 InternalError                      1
+    WATCH json      empty                                  1
+    WATCH protobuf  empty                                  1
+    POST            empty                                  1
+    PUT             empty                                  1
+    PATCH           empty                                  1
+    DELETE          empty                                  1
+";
+
 #[tokio::test]
 async fn an_empty_answer_is_no_empty_list() {
     let nothing = async |form: Form, exchange: Exchange| -> Result<(), Gone> {
         exchange.answer(200, form.answer().content_type, "").await
     };
-    let table = "
-        GET             empty                                  1
-        LIST json       502 InternalError                      1
-        LIST protobuf   502 InternalError                      1
-        WATCH json      empty                                  1
-        WATCH protobuf  empty                                  1
-        POST            empty                                  1
-        PUT             empty                                  1
-        PATCH           empty                                  1
-        DELETE          empty                                  1
-    ";
-    each_form("empty_answer", Strikes::Each, nothing, table).await;
+    each_form("empty_answer", Strikes::Each, nothing, EMPTY).await;
 }
 
 #[tokio::test]
 async fn an_answer_without_a_type_is_no_empty_list() {
     let nothing = async |_: Form, exchange: Exchange| exchange.answer(200, "", "").await;
-    let table = "
-        GET             empty                                  1
-        LIST json       502 InternalError                      1
-        LIST protobuf   502 InternalError                      1
-        WATCH json      empty                                  1
-        WATCH protobuf  empty                                  1
-        POST            empty                                  1
-        PUT             empty                                  1
-        PATCH           empty                                  1
-        DELETE          empty                                  1
-    ";
-    each_form("untyped_answer", Strikes::Each, nothing, table).await;
+    each_form("untyped_answer", Strikes::Each, nothing, EMPTY).await;
 }
 
 /// What is not filtered is the server's own truth; only what is filtered can be told.

@@ -19,7 +19,8 @@ const BROKEN: &str = "
     PATCH           502 InternalError                      1
     DELETE          502 InternalError                      1
 ";
-const BROKEN_ONCE: &str = "
+/// The first delivery is lost: a read is repeated once, a write may have been done.
+pub(crate) const BROKEN_ONCE: &str = "
     GET             whole                                  2
     LIST json       whole                                  2
     LIST protobuf   whole                                  2
