@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Builds the real programs that the tests and the demo run into target/control-plane/bin/: etcd, kube-apiserver,
-# kube-controller-manager, kube-scheduler, kubectl, kwok with its stock stages, and our own programs of cmd/.
+# build.sh          builds the real programs that the tests and the demo run into target/control-plane/bin/: etcd,
+#                   kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok with its stock stages, and
+#                   our own programs of cmd/
+# build.sh node     builds what a real node needs beside them into target/node/bin/: kubelet, podtools
 #
 # bin is a symlink to a folder named by the hash of everything that decides what is in it, so a second run costs
 # nothing. A program that did not change is linked over from the set before, not built again. Two runs at once wait
@@ -8,7 +10,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-out=${CARGO_TARGET_DIR:-$here/../../target}/control-plane
+for_whom=${1:-control-plane}
+out=${CARGO_TARGET_DIR:-$here/../../target}/$for_whom
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
@@ -17,6 +20,16 @@ export CGO_ENABLED=0 GOWORK=off GOFLAGS=-buildvcs=false
 
 # One row a program: name, module folder, package.
 programs() {
+    case $for_whom in
+    node)
+        echo "kubelet . k8s.io/kubernetes/cmd/kubelet"
+        echo "podtools . ./cmd/podtools"
+        ;;
+    *) programs_of_the_control_plane ;;
+    esac
+}
+
+programs_of_the_control_plane() {
     echo "etcd etcd go.etcd.io/etcd/server/v3"
     for name in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
         echo "$name . k8s.io/kubernetes/cmd/$name"
@@ -26,7 +39,7 @@ programs() {
         [ -e "$main" ] || continue
         local name
         name=$(basename "$(dirname "$main")")
-        echo "$name . ./cmd/$name"
+        [ "$name" = podtools ] || echo "$name . ./cmd/$name"
     done
 }
 
@@ -62,7 +75,7 @@ build() {
     # On a terminal the line is completed in place.
     [ ! -t 1 ] || printf '%-26s building\r' "$name"
     (cd "$here/$module" && go build -trimpath -ldflags "$(ldflags "$module" "$(version "$module")")" -o "$into/$name" "$package") ||
-        { echo "control-plane: $name does not build; the lines above are Go's own" >&2; return 1; }
+        { echo "$for_whom: $name does not build; the lines above are Go's own" >&2; return 1; }
     printf '%-26s %4d s %5d MB\n' "$name" $((SECONDS - started)) $(($(stat -c %s "$into/$name") / 1000000))
 }
 
@@ -81,7 +94,7 @@ set_name=$(sha256sum <<<"$wanted" | cut -c1-16)
 current=$(readlink "$out/bin" || true)
 [ "$current" = "$set_name" ] && exit 0
 
-command -v go >/dev/null || { echo "control-plane: Go is not installed; see https://go.dev/dl, 1.26 or newer" >&2; exit 1; }
+command -v go >/dev/null || { echo "$for_whom: Go is not installed; see https://go.dev/dl, 1.26 or newer" >&2; exit 1; }
 exec 9>"$out/.lock"
 flock 9
 current=$(readlink "$out/bin" || true)
@@ -90,7 +103,7 @@ current=$(readlink "$out/bin" || true)
 rm -rf "$out"/.new-*
 new=$(mktemp -d "$out/.new-XXXXXX")
 trap 'rm -rf "$new"' EXIT
-echo "control-plane: building into $out/bin (the first time takes about ten minutes on two cores)"
+echo "$for_whom: building into $out/bin (all of Kubernetes the first time: about ten minutes on two cores)"
 while read -r name module package key; do
     if [ -n "$current" ] && grep -qxF "$name $module $package $key" "$out/$current/.keys" 2>/dev/null; then
         ln "$out/$current/$name" "$new/$name"
@@ -98,7 +111,7 @@ while read -r name module package key; do
         build "$name" "$module" "$package" "$new"
     fi
 done <<<"$wanted"
-copy_stages "$new"
+[ "$for_whom" = node ] || copy_stages "$new"
 echo "$wanted" >"$new/.keys"
 chmod 755 "$new"
 
@@ -108,4 +121,4 @@ ln -sfn "$set_name" "$out/.bin-new"
 mv -T "$out/.bin-new" "$out/bin"
 # The set before this one stays: a test may be running from it.
 find "$out" -mindepth 1 -maxdepth 1 -type d ! -name "$set_name" ! -name "${current:-none}" -exec rm -rf {} +
-echo "control-plane: ready in $SECONDS s"
+echo "$for_whom: ready in $SECONDS s"
