@@ -35,6 +35,7 @@ programs_of_the_control_plane() {
         echo "$name . k8s.io/kubernetes/cmd/$name"
     done
     echo "kwok kwok sigs.k8s.io/kwok/cmd/kwok"
+    echo "manager manager ./"
     for main in "$here"/cmd/*/main.go; do
         [ -e "$main" ] || continue
         local name
@@ -48,7 +49,7 @@ key() {
     local module=$1 package=$2
     {
         cat "$here/build.sh" "$here/$module/go.mod" "$here/$module/go.sum"
-        case $package in ./*) find "$here/$package" -type f | LC_ALL=C sort | xargs cat ;; esac
+        case $package in ./*) find "$here/$module/$package" -type f | LC_ALL=C sort | xargs cat ;; esac
     } | sha256sum | cut -c1-16
 }
 
