@@ -93,7 +93,7 @@ async fn wait_for_nodes(plane: &ControlPlane, count: usize) -> Result<(), Harnes
 }
 
 /// Ready, and the node-lifecycle-controller has taken the taints away.
-fn takes_pods(node: &Node) -> bool {
+pub(crate) fn takes_pods(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let ready =
         conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));

@@ -29,6 +29,8 @@ pub struct Options {
     pub name: String,
     /// More flags of kube-apiserver; a flag given twice counts as given last.
     pub flags: Vec<String>,
+    /// kube-apiserver's `--authorization-mode`, which can't be given twice.
+    pub authorization: &'static str,
     /// Feature gates, as in `ShardedListAndWatch=true`.
     pub feature_gates: Vec<String>,
     /// The audit policy, YAML.
@@ -68,6 +70,7 @@ impl Default for Options {
         Self {
             name: "hub".to_owned(),
             flags: Vec::new(),
+            authorization: "RBAC",
             feature_gates: Vec::new(),
             audit_policy: AUDIT_POLICY.to_owned(),
             users: Vec::new(),

@@ -72,6 +72,9 @@ pub enum HarnessError {
     /// A user that this control plane was not started with.
     #[error("the control plane has no user {0}: name it in Options::users")]
     UnknownUser(String),
+    /// A real node was asked for where none can run.
+    #[error("a real node needs namespaces of its own: run the test by `make test-node`")]
+    NoBox,
     /// Every port of the harness' range is taken.
     #[error("no free port between {first} and {last} on 127.0.0.1: end what listens there")]
     NoPort {

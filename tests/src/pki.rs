@@ -1,4 +1,5 @@
-//! The certificates of one control plane: an authority of its own, one serving certificate, a key for service accounts.
+//! The certificates of one control plane: an authority of its own, one serving certificate, one for the API server as a
+//! client of kubelets, a key for service accounts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,10 @@ pub struct Pki {
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
+    /// What the API server shows to kubelets, which take no token from it.
+    pub kubelet_client_cert: PathBuf,
+    /// Its key.
+    pub kubelet_client_key: PathBuf,
     /// The key that signs service account tokens.
     pub service_account_key: PathBuf,
     /// Its public half.
@@ -37,12 +42,16 @@ impl Pki {
         let ca = authority()?;
         let key = KeyPair::generate()?;
         let cert = serving_params()?.signed_by(&key, &ca)?;
+        let client_key = KeyPair::generate()?;
+        let client_cert = kubelet_client_params().signed_by(&client_key, &ca)?;
         let service_account = KeyPair::generate()?;
         let write = |name: &str, pem: String| write(dir.join(name), &pem);
         Ok(Self {
             ca: write("ca.crt", ca.pem())?,
             cert: write("serving.crt", cert.pem())?,
             key: write("serving.key", key.serialize_pem())?,
+            kubelet_client_cert: write("kubelet-client.crt", client_cert.pem())?,
+            kubelet_client_key: write("kubelet-client.key", client_key.serialize_pem())?,
             service_account_key: write("service-account.key", service_account.serialize_pem())?,
             service_account_pub: write("service-account.pub", service_account.public_key_pem())?,
         })
@@ -63,6 +72,16 @@ fn serving_params() -> Result<CertificateParams, HarnessError> {
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
+}
+
+/// In the group that may do everything, also to kubelets.
+fn kubelet_client_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params
 }
 
 fn write(path: PathBuf, pem: &str) -> Result<PathBuf, HarnessError> {

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::HarnessError;
 
 const BUILD_REAL: &str = "make control-plane";
+const BUILD_NODE: &str = "make test-node";
 const BUILD_OWN: &str = "cargo build";
 
 /// The folder of the real programs, resolved once, so that a rebuild beside a running test changes nothing for it.
 #[derive(Debug, Clone)]
 pub struct Programs {
     dir: PathBuf,
+    remedy: &'static str,
 }
 
 // === impl Programs ===
@@ -18,16 +20,25 @@ pub struct Programs {
 impl Programs {
     /// Finds the folder that `make control-plane` fills.
     pub fn find() -> Result<Self, HarnessError> {
-        let link = target_dir()?.join("control-plane/bin");
+        Self::at("control-plane/bin", "kube-apiserver", BUILD_REAL)
+    }
+
+    /// Finds what a real node needs beside them, which `make test-node` builds: `kubelet` and `podtools`.
+    pub fn of_a_node() -> Result<Self, HarnessError> {
+        Self::at("node/bin", "kubelet", BUILD_NODE)
+    }
+
+    fn at(link: &str, first: &str, remedy: &'static str) -> Result<Self, HarnessError> {
+        let link = target_dir()?.join(link);
         match link.canonicalize() {
-            Ok(dir) => Ok(Self { dir }),
-            Err(_) => Err(missing("kube-apiserver", link.join("kube-apiserver"), BUILD_REAL)),
+            Ok(dir) => Ok(Self { dir, remedy }),
+            Err(_) => Err(missing(first, link.join(first), remedy)),
         }
     }
 
     /// The path of one real program, `kube-apiserver` for example, or of one of our own Go programs.
     pub fn path(&self, program: &str) -> Result<PathBuf, HarnessError> {
-        existing(program, self.dir.join(program), BUILD_REAL)
+        existing(program, self.dir.join(program), self.remedy)
     }
 
     /// kwok's stock stages, a tree of YAML files copied from its module.

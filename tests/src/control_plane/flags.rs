@@ -31,6 +31,7 @@ pub(super) fn etcd(dir: &Path, ports: &Ports) -> Vec<String> {
 pub(super) fn apiserver(dir: &Path, ports: &Ports, pki: &Pki, options: &Options) -> Vec<String> {
     let mut args = serving(ports, pki);
     args.extend(identity(dir, pki));
+    args.push(format!("--authorization-mode={}", options.authorization));
     args.extend(audit(dir));
     args.extend(options.flags.iter().cloned());
     if !options.feature_gates.is_empty() {
@@ -56,11 +57,12 @@ fn serving(ports: &Ports, pki: &Pki) -> Vec<String> {
 
 fn identity(dir: &Path, pki: &Pki) -> Vec<String> {
     vec![
-        "--authorization-mode=RBAC".to_owned(),
         format!("--token-auth-file={}", dir.join("tokens.csv").display()),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", pki.service_account_pub.display()),
         format!("--service-account-signing-key-file={}", pki.service_account_key.display()),
+        format!("--kubelet-client-certificate={}", pki.kubelet_client_cert.display()),
+        format!("--kubelet-client-key={}", pki.kubelet_client_key.display()),
     ]
 }
 
