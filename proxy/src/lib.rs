@@ -25,4 +25,6 @@ pub mod body;
 pub mod config;
 pub mod drain;
 pub mod metrics;
+pub mod socket;
 pub mod stack;
+pub mod tunnel;

@@ -2,12 +2,13 @@
 
 pub mod files;
 mod places;
+pub mod takeover;
 pub mod tls;
 pub mod token;
 
 use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, header};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -21,13 +22,14 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::places::Place;
 pub use self::places::Places;
+use self::{places::Place, takeover::takeover};
 use crate::{
     body::{Body, Open},
     drain::Drain,
     request::accept::StatusEncoding,
     respond::Refusal,
+    socket,
 };
 
 /// Longer is no controller's handshake.
@@ -149,6 +151,7 @@ impl<A: Accept, H: Handler> Listener<A, H> {
 
     async fn speak(&self, tcp: TcpStream, place: &Place) -> Result<(), Failure> {
         tcp.set_nodelay(true)?;
+        socket::keep_alive(&tcp)?;
         match &self.security {
             Security::Plain => self.converse(TokioIo::new(tcp), place).await,
             Security::Tls(acceptor) => {
@@ -159,14 +162,18 @@ impl<A: Accept, H: Handler> Listener<A, H> {
         }
     }
 
-    /// Answers requests until the peer ends the connection or the proxy does.
+    /// Answers requests until the peer ends the connection or the proxy does, or one of them takes it over.
     async fn converse<I>(&self, io: I, place: &Place) -> Result<(), Failure>
     where
-        I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+        I: hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
     {
         let turned_away = CancellationToken::new();
-        let service = service_fn(|request| {
+        let (takeover, mut left) = takeover();
+        let service = service_fn(|mut request: Request<Incoming>| {
             place.asked();
+            if request.headers().contains_key(header::UPGRADE) {
+                request.extensions_mut().insert(takeover.clone());
+            }
             if !place.is_seat() {
                 turned_away.cancel();
             }
@@ -176,14 +183,21 @@ impl<A: Accept, H: Handler> Listener<A, H> {
             async move { Ok::<_, Infallible>(if is_seat { answer(request).await } else { no_place(&request) }) }
         });
         let server = server();
-        let mut connection = pin!(server.serve_connection(io, service));
-        tokio::select! {
-            ended = connection.as_mut() => return ended,
+        let mut connection = pin!(server.serve_connection_with_upgrades(io, service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => Some(ended),
             () = silence(place) => return Err("no request in time".into()),
-            () = turned_away.cancelled() => connection.as_mut().graceful_shutdown(),
-            () = self.drain.closing() => connection.as_mut().graceful_shutdown(),
+            () = turned_away.cancelled() => None,
+            () = self.drain.closing() => None,
+        };
+        if let Some(ended) = ended {
+            ended?;
+        } else {
+            connection.as_mut().graceful_shutdown();
+            connection.await?;
         }
-        connection.await
+        left.run().await;
+        Ok(())
     }
 }
 

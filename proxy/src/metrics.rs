@@ -21,13 +21,14 @@ pub struct Metrics {
     pub broken_streams: IntCounter,
     /// Responses under way, by verb.
     pub streams: IntGaugeVec,
-    /// Bytes of bodies, by direction: `received` from upstream, `sent` to the controller.
+    /// Bytes of bodies and tunnels, by direction: `received` from upstream, `sent` to the controller; `forwarded` from
+    /// it, of tunnels only.
     pub bytes: IntCounterVec,
     /// Connections from the controller.
     pub connections: IntGauge,
     /// Connections to the admin and metrics listeners.
     pub admin_connections: IntGauge,
-    /// Connections to API servers, by cluster and traffic: `call` or `stream`.
+    /// Connections to API servers, by cluster and traffic: `call`, `stream` or `tunnel`.
     pub upstream_connections: IntGaugeVec,
     /// Slots that this shard owns.
     pub owned_slots: IntGauge,
@@ -64,7 +65,12 @@ impl Metrics {
                 "Filtered responses that were broken off.",
             )?,
             streams: gauges(&registry, "streams", "Responses under way.", &["verb"])?,
-            bytes: counters(&registry, "bytes_total", "Bytes of response bodies.", &["direction"])?,
+            bytes: counters(
+                &registry,
+                "bytes_total",
+                "Bytes of response bodies and tunnels.",
+                &["direction"],
+            )?,
             connections: gauge(&registry, "connections", "Connections from the controller.")?,
             admin_connections: gauge(
                 &registry,

@@ -17,9 +17,11 @@ mod labels;
 pub mod path;
 pub mod query;
 pub mod selector;
+pub mod upgrade;
 
 use accept::{BodyType, StatusEncoding};
 use path::{RequestInfo, Target, Verb};
+use upgrade::Protocol;
 
 /// Subresources whose requests last as long as the client likes (kube-apiserver's own list).
 const LONG_RUNNING: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
@@ -63,6 +65,11 @@ pub enum RequestError {
     /// An `Accept` or `Content-Type` that is not visible ASCII.
     #[error("client: the Accept or Content-Type header is not ASCII; send plain media types")]
     Header,
+    /// An `Upgrade` that no API server knows, or that `Connection` does not name.
+    #[error(
+        "client: an upgrade is asked for by one header Upgrade: websocket or Upgrade: SPDY/3.1, and Connection: Upgrade"
+    )]
+    Upgrade,
 }
 
 /// A request as every later room sees it.
@@ -78,6 +85,8 @@ pub struct KubeRequest {
     pub body: BodyType,
     /// How the caller wants an error.
     pub status: StatusEncoding,
+    /// What it asks to speak in place of HTTP.
+    pub upgrade: Option<Protocol>,
 }
 
 // === impl KubeRequest ===
@@ -92,6 +101,7 @@ impl KubeRequest {
             accept: accept.map(str::to_owned),
             body: BodyType::of(text(headers, &CONTENT_TYPE)?),
             status: StatusEncoding::of(accept),
+            upgrade: Protocol::asked(headers)?,
         })
     }
 
@@ -100,9 +110,12 @@ impl KubeRequest {
         self.info.target.as_ref()
     }
 
-    /// Whether the request may change something. Decided by the method, so that an unknown one counts as a write.
+    /// Whether the request may change something. Decided by the method, so that an unknown one counts as a write; a
+    /// command that is run by a GET that upgrades (WebSocket exec) can do anything.
     pub fn is_write(&self) -> bool {
-        !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+        let reads = matches!(self.info.verb, Verb::List | Verb::Watch);
+        self.upgrade.is_some() && !reads
+            || !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
     }
 
     /// Whether the server sets no time limit: `BasicLongRunningRequestCheck` with kube-apiserver's verbs and

@@ -3,6 +3,7 @@
 pub mod clusters;
 mod intake;
 mod reading;
+mod upgrades;
 
 use std::sync::{
     Arc,
@@ -14,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 pub use self::clusters::Clusters;
-use self::{clusters::Cluster, intake::Onward, reading::Reading};
+use self::{clusters::Cluster, intake::Onward, reading::Reading, upgrades::Exit};
 use crate::{
     body::{self, Body, Boundary, Ending, Joined, Metered, Open},
     drain::Drain,
@@ -28,7 +29,7 @@ use crate::{
         path::Verb,
     },
     respond::Refusal,
-    upstream::{Traffic, UpstreamError, user_agent::Claim},
+    upstream::{Received, Traffic, user_agent::Claim},
 };
 
 /// Everything that a request needs on its way.
@@ -70,14 +71,19 @@ impl Stack {
         Self { ring, metrics, clusters, identity, drain, agent, watches: AtomicU32::new(0) }
     }
 
-    async fn answer(&self, mut parts: Parts, body: Incoming) -> (&'static str, Response<Body>) {
+    async fn answer(
+        &self,
+        mut parts: Parts,
+        body: Incoming,
+        exit: Option<Exit>,
+    ) -> (&'static str, Response<Body>) {
         let (cluster, request) = match self.read(&mut parts) {
             Ok(read) => read,
             Err(refusal) => return ("", refusal.into_response(StatusEncoding::wanted(&parts.headers))),
         };
-        let verb = verb_label(&request.info.verb);
+        let verb = verb_label(&request);
         // 9 respond: a refusal is a Status in the caller's encoding.
-        let walked = self.walk(cluster, &request, parts, body).await;
+        let walked = self.walk(cluster, &request, parts, body, exit).await;
         (verb, walked.unwrap_or_else(|refusal| refusal.into_response(request.status)))
     }
 
@@ -102,9 +108,13 @@ impl Stack {
         request: &KubeRequest,
         parts: Parts,
         body: Incoming,
+        exit: Option<Exit>,
     ) -> Result<Response<Body>, Refusal> {
-        // 1 listen: what has no way through yet ends here; bodies get their limits.
+        // 1 listen: bodies get their limits; who asks to leave HTTP can do so.
         let mut onward = Onward::new(request, parts, body)?;
+        if request.upgrade.is_some() && exit.is_none() {
+            return Err(upgrades::no_exit());
+        }
         // 5 ownership and 6 election: may this shard do it, and by what right.
         let (lock, claim) = match self.admit(cluster, request, &mut onward).await {
             Ok(admitted) => admitted,
@@ -117,20 +127,45 @@ impl Stack {
         // 8 filter: the server is asked only for what can be read on the way back.
         let reading = Reading::of(&self.ring, &cluster.name, request, lock);
         reading.ask(request, &mut onward.parts)?;
+        if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
+            return Err(upgrades::unfilterable());
+        }
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&self.agent, claim);
         self.authorize(cluster, &mut onward)?;
         // 7 upstream.
-        let traffic = traffic_of(request);
-        let sent = cluster.upstream.send(onward.parts, onward.body, traffic).await;
-        let refusal = |error: UpstreamError| error.refusal(&cluster.name, &request.method);
-        let response = sent.map_err(|error| onward.cut.refusal().unwrap_or_else(|| refusal(error)))?;
-        if request.is_write() {
-            self.metrics.writes.with_label_values(&[verb_label(&request.info.verb)]).inc();
+        let response = self.send(cluster, request, onward).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return match (request.upgrade, exit) {
+                (Some(protocol), Some(exit)) if reading.is_whole() => {
+                    exit.tunnel(protocol, response, &self.metrics)
+                }
+                _ => Err(upgrades::unasked(&response)),
+            };
         }
         // 8 filter, 9 respond.
         let response = reading.apply(response, &self.metrics).await?;
         Ok(if request.info.verb == Verb::Watch { self.ending(response) } else { response })
+    }
+
+    async fn send(
+        &self,
+        cluster: &Cluster,
+        request: &KubeRequest,
+        onward: Onward,
+    ) -> Result<Response<Received>, Refusal> {
+        let Onward { parts, body, cut, .. } = onward;
+        let sent = match request.upgrade {
+            Some(protocol) => cluster.upstream.upgrade(parts, protocol).await,
+            None => cluster.upstream.send(parts, body, traffic_of(request)).await,
+        };
+        let reads = request.method == Method::GET && !request.is_write();
+        let response =
+            sent.map_err(|error| cut.refusal().unwrap_or_else(|| error.refusal(&cluster.name, reads)))?;
+        if request.is_write() {
+            self.metrics.writes.with_label_values(&[verb_label(request)]).inc();
+        }
+        Ok(response)
     }
 
     /// The client's credential passes as it came, unless the proxy is to use its own.
@@ -204,7 +239,7 @@ impl Stack {
     fn count_refused(&self, request: &KubeRequest, refusal: &Refusal) {
         // Without a cause it is the client's mistake and no matter of shards.
         let Some(cause) = &refusal.cause else { return };
-        let (verb, reason) = (verb_label(&request.info.verb), cause.reason);
+        let (verb, reason) = (verb_label(request), cause.reason);
         self.metrics.refused_writes.with_label_values(&[verb, reason]).inc();
         tracing::info!(path = request.info.path, verb, reason, message = refusal.message, "write refused");
     }
@@ -234,10 +269,15 @@ impl Stack {
 impl Handler for Stack {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
-        let (parts, body) = request.into_parts();
-        let (verb, response) = self.answer(parts, body).await;
+        let (mut parts, body) = request.into_parts();
+        let exit = Exit::take(&mut parts);
+        let (verb, mut response) = self.answer(parts, body, exit.clone()).await;
+        let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if let Some(exit) = exit.filter(|_| !is_tunnel) {
+            exit.close(&mut response);
+        }
         self.metrics.requests.with_label_values(&[verb, response.status().as_str()]).inc();
-        if is_head { response.map(|_| body::empty()) } else { self.metered(verb, response) }
+        if is_head || is_tunnel { response.map(|_| body::empty()) } else { self.metered(verb, response) }
     }
 }
 
@@ -249,9 +289,10 @@ fn traffic_of(request: &KubeRequest) -> Traffic {
     }
 }
 
-/// A fixed set, so that a client cannot make labels.
-fn verb_label(verb: &Verb) -> &'static str {
-    match verb {
+/// A fixed set, so that a client cannot make labels. An upgrade is what the API server's own metrics call it.
+fn verb_label(request: &KubeRequest) -> &'static str {
+    match request.info.verb {
+        _ if request.upgrade.is_some() => "connect",
         Verb::Get => "get",
         Verb::List => "list",
         Verb::Watch => "watch",

@@ -7,6 +7,7 @@ pub mod endpoint;
 pub mod headers;
 mod pool;
 mod tls;
+mod tunnel;
 pub mod user_agent;
 
 use std::{error::Error as StdError, sync::Arc, time::Duration};
@@ -14,6 +15,7 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode, Uri, request::Parts};
 use http_body::Body as _;
+use prometheus::IntGauge;
 use tokio::{task::spawn_blocking, time::timeout};
 
 use self::{
@@ -38,8 +40,11 @@ pub struct Upstream {
     source: Source,
     identity: ForwardIdentity,
     endpoint: ArcSwap<Endpoint>,
+    target: ArcSwap<Target>,
     calls: Arc<Pool>,
     streams: Arc<Pool>,
+    /// Connections of upgrades, each its own.
+    tunnels: IntGauge,
 }
 
 /// What a request is like, and so which connections it may use.
@@ -106,7 +111,9 @@ impl Upstream {
             source,
             identity,
             calls: Pool::new(target.clone(), pool::CALL_WINDOW, open("call")),
-            streams: Pool::new(target, pool::WATCH_WINDOW, open("stream")),
+            streams: Pool::new(target.clone(), pool::WATCH_WINDOW, open("stream")),
+            tunnels: open("tunnel"),
+            target: ArcSwap::new(target),
             endpoint: ArcSwap::from_pointee(endpoint),
         })
     }
@@ -143,7 +150,8 @@ impl Upstream {
         if place(&new) != place(&old) {
             let target = Arc::new(Target::new(&new)?);
             self.calls.retarget(target.clone()).await;
-            self.streams.retarget(target).await;
+            self.streams.retarget(target.clone()).await;
+            self.target.store(target);
         }
         self.endpoint.store(Arc::new(new));
         Ok(true)
@@ -205,15 +213,15 @@ impl UpstreamError {
         if is_unprocessed(&error) { Self::Unprocessed(error) } else { Self::Broken(error) }
     }
 
-    /// What the caller is told. Only a request that was certainly not processed, or that changes
+    /// What the caller is told. Only a request that was certainly not processed, or that `reads` and so changes
     /// nothing, may be repeated by the client's own retry.
-    pub fn refusal(&self, cluster: &str, method: &Method) -> Refusal {
+    pub fn refusal(&self, cluster: &str, reads: bool) -> Refusal {
         let message = format!("upstream {cluster}: {self}");
         match self {
             Self::Connect(_) | Self::Unprocessed(_) => {
                 Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message).retry_after(1)
             }
-            Self::Broken(_) if *method == Method::GET => {
+            Self::Broken(_) if reads => {
                 Refusal::new(StatusCode::BAD_GATEWAY, "InternalError", message).retry_after(1)
             }
             Self::Broken(_) => {

@@ -13,6 +13,7 @@ mod door;
 mod exchange;
 pub mod frames;
 mod line;
+pub mod peer;
 pub mod pods;
 mod spliced;
 mod stage;
@@ -30,6 +31,7 @@ pub use self::door::Door;
 use self::door::{Porter, Turn};
 pub use self::exchange::{Exchange, Gone, Sending};
 pub use self::line::Line;
+use self::peer::Server;
 pub use self::stage::{Asked, PING, PONG, Stage};
 use crate::pki::Pki;
 use crate::proxy::{DIRECTLY, Proxy, ProxyArgs};
@@ -44,6 +46,8 @@ pub const STREAMS: u32 = 250;
 pub struct Scripted {
     kubeconfig: PathBuf,
     seen: watch::Receiver<Seen>,
+    /// Connections that speak HTTP/1.1.
+    spoken: tokio::sync::Mutex<mpsc::Receiver<Server>>,
     turns: mpsc::Sender<Turn>,
     task: JoinHandle<()>,
 }
@@ -92,11 +96,12 @@ impl Scripted {
         kubeconfig::write(&kubeconfig, &format!("https://{address}"), &pki.ca, "unused")?;
         let (book, seen) = watch::channel(Seen::default());
         let script = Arc::new(move |exchange| -> line::Played { Box::pin(script(exchange)) });
-        let setup = line::Setup { book: Arc::new(book), streams, script };
+        let (speakers, spoken) = mpsc::channel(line::SPEAKERS);
+        let setup = line::Setup { book: Arc::new(book), streams, script, speakers };
         let (turns, turned) = mpsc::channel(1);
         let porter = Arc::new(Porter::new(address, &pki, dir, setup)?);
         let task = tokio::spawn(porter.stand(listener, turned));
-        Ok(Self { kubeconfig, seen, turns, task })
+        Ok(Self { kubeconfig, seen, spoken: spoken.into(), turns, task })
     }
 
     /// Starts a proxy in front of it: shard `kcm-0` of the example ring. Its log goes to `dir`.
@@ -116,6 +121,17 @@ impl Scripted {
         let (done, turned) = oneshot::channel();
         let _ = self.turns.send((door, done)).await;
         let _ = turned.await;
+    }
+
+    /// The next connection that speaks HTTP/1.1, which is the test's to answer; for ever if none comes. `None` when the
+    /// upstream has ended.
+    pub async fn http1(&self) -> Option<Server> {
+        self.spoken.lock().await.recv().await
+    }
+
+    /// Where it is, for a proxy.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// What has arrived.

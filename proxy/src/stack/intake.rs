@@ -61,8 +61,10 @@ impl Onward {
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<BodyError>,
     {
-        if parts.headers.contains_key(header::UPGRADE) {
-            return Err(no_upgrade());
+        if request.upgrade.is_some() && !body.is_end_stream() {
+            return Err(bad_request(
+                &"a request for an upgrade has no body: send what follows after the 101",
+            ));
         }
         if has_unknown_coding(&parts.headers) {
             return Err(unknown_coding());
@@ -215,12 +217,6 @@ fn bad_request(error: &dyn Display) -> Refusal {
 fn unreadable(error: &dyn Display) -> Refusal {
     let message = format!("which shard this write belongs to is in its body, and {error}");
     Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
-}
-
-fn no_upgrade() -> Refusal {
-    let message = "connection upgrades (exec, attach, port-forward, WebSocket) do not pass this proxy: \
-                   use the API server's own address for them";
-    Refusal::new(StatusCode::NOT_IMPLEMENTED, "", message)
 }
 
 /// Whether there is a transfer coding besides the one `chunked` that the listener takes off: the header ends at this

@@ -63,9 +63,14 @@ impl Reading {
         lens.map_or(Self::Whole, |lens| Self::Filtered(shape, lens))
     }
 
+    /// Whether the response passes as it comes.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole)
+    }
+
     /// Asks the server only for what can be read.
     pub(super) fn ask(&self, request: &KubeRequest, parts: &mut Parts) -> Result<(), Refusal> {
-        if matches!(self, Self::Whole) {
+        if self.is_whole() {
             return Ok(());
         }
         let accept = accept::readable_by_filter(request.accept.as_deref())

@@ -20,6 +20,16 @@ const IDENTITY_PREFIX: &str = "x-remote-";
 
 /// Removes what ends at this hop and what a client may not claim.
 pub fn strip(headers: &mut HeaderMap) {
+    end_hop(headers);
+    let claimed: Vec<_> =
+        headers.keys().filter(|name| name.as_str().starts_with(IDENTITY_PREFIX)).cloned().collect();
+    for name in claimed {
+        headers.remove(name);
+    }
+}
+
+/// Removes what ends at this hop.
+pub(super) fn end_hop(headers: &mut HeaderMap) {
     for name in named_by_connection(headers) {
         headers.remove(name);
     }
@@ -28,11 +38,6 @@ pub fn strip(headers: &mut HeaderMap) {
     }
     headers.remove("keep-alive");
     headers.remove("proxy-connection");
-    let claimed: Vec<_> =
-        headers.keys().filter(|name| name.as_str().starts_with(IDENTITY_PREFIX)).cloned().collect();
-    for name in claimed {
-        headers.remove(name);
-    }
 }
 
 /// `Connection` can name further headers of this hop, but not those that the request depends on: a

@@ -61,7 +61,7 @@ const WINDOWS_OF_CONNECTION: u32 = 100 * 4;
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// TCP connect, TLS and HTTP/2 preface together.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a request is handed to a connection at most, where one after the other turns out to be closed.
 const ATTEMPTS: usize = 3;
 
@@ -105,10 +105,21 @@ pub(super) struct Stream {
     pool: Arc<Pool>,
 }
 
-/// A response body that holds its stream.
+/// A response body that holds what it comes over.
 pub struct Received {
     body: Incoming,
-    _stream: Stream,
+    _held: Held,
+}
+
+/// What a response comes over.
+enum Held {
+    Stream {
+        _stream: Stream,
+    },
+    /// A connection of its own.
+    Connection {
+        _open: Open,
+    },
 }
 
 // === impl Pool ===
@@ -133,7 +144,7 @@ impl Pool {
             // The settings came first, if there is an answer.
             stream.connection.budget.ask();
             let mut error = match sent {
-                Ok(response) => return Ok(response.map(|body| Received { body, _stream: stream })),
+                Ok(response) => return Ok(response.map(|body| Received::over(body, stream))),
                 Err(error) => error,
             };
             match error.take_message() {
@@ -357,6 +368,17 @@ impl Drop for Stream {
 }
 
 // === impl Received ===
+
+impl Received {
+    fn over(body: Incoming, stream: Stream) -> Self {
+        Self { body, _held: Held::Stream { _stream: stream } }
+    }
+
+    /// A body that came over a connection of its own, which counts as open for as long as this is kept.
+    pub(super) fn alone(body: Incoming, open: Open) -> Self {
+        Self { body, _held: Held::Connection { _open: open } }
+    }
+}
 
 impl HttpBody for Received {
     type Data = Bytes;

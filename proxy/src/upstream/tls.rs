@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{Endpoint, UpstreamSetupError};
+use crate::socket;
 
 /// Where to connect, and whom to expect there.
 pub(super) struct Target {
@@ -19,8 +20,10 @@ pub(super) struct Target {
     pub(super) authority: Authority,
     /// The name that its certificate must carry.
     pub(super) server_name: ServerName<'static>,
-    /// Trusts only the configured authorities.
-    pub(super) connector: TlsConnector,
+    /// Trusts only the configured authorities, and speaks HTTP/2.
+    http2: TlsConnector,
+    /// The same for what HTTP/2 cannot do.
+    http1: TlsConnector,
 }
 
 /// Why there is no connection.
@@ -48,10 +51,12 @@ pub enum DialError {
 impl Target {
     /// Prepares connections to an endpoint.
     pub(super) fn new(endpoint: &Endpoint) -> Result<Self, UpstreamSetupError> {
+        let config = client_config(&endpoint.authorities)?;
         Ok(Self {
             authority: endpoint.authority.clone(),
             server_name: endpoint.server_name.clone(),
-            connector: connector(&endpoint.authorities)?,
+            http2: speaking(config.clone(), b"h2"),
+            http1: speaking(config, b"http/1.1"),
         })
     }
 
@@ -61,11 +66,21 @@ impl Target {
         (host, self.authority.port_u16().unwrap_or(443))
     }
 
-    /// Connects and verifies the server.
-    pub(super) async fn connect(&self) -> Result<TokioIo<TlsStream<TcpStream>>, DialError> {
+    /// Connects and verifies the server; for HTTP/1.1, which a server need not agree to.
+    pub(super) async fn connect_http1(&self) -> Result<TokioIo<TlsStream<TcpStream>>, DialError> {
+        Ok(TokioIo::new(self.connect_by(&self.http1).await?))
+    }
+
+    async fn connect_by(&self, connector: &TlsConnector) -> Result<TlsStream<TcpStream>, DialError> {
         let tcp = TcpStream::connect(self.address()).await?;
         tcp.set_nodelay(true)?;
-        let tls = self.connector.connect(self.server_name.clone(), tcp).await?;
+        socket::keep_alive(&tcp)?;
+        Ok(connector.connect(self.server_name.clone(), tcp).await?)
+    }
+
+    /// Connects and verifies the server; for HTTP/2.
+    pub(super) async fn connect(&self) -> Result<TokioIo<TlsStream<TcpStream>>, DialError> {
+        let tls = self.connect_by(&self.http2).await?;
         match tls.get_ref().1.alpn_protocol() {
             Some(b"h2") => Ok(TokioIo::new(tls)),
             _ => Err(DialError::NoHttp2),
@@ -74,7 +89,7 @@ impl Target {
 }
 
 /// A TLS client that trusts the given authorities, PEM, and nobody else.
-fn connector(authorities: &[u8]) -> Result<TlsConnector, UpstreamSetupError> {
+fn client_config(authorities: &[u8]) -> Result<ClientConfig, UpstreamSetupError> {
     let unusable = |error: &dyn std::fmt::Display| UpstreamSetupError::Authority(error.to_string());
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(authorities) {
@@ -83,7 +98,10 @@ fn connector(authorities: &[u8]) -> Result<TlsConnector, UpstreamSetupError> {
     if roots.is_empty() {
         return Err(unusable(&"no certificate in it"));
     }
-    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
+    Ok(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+}
+
+fn speaking(mut config: ClientConfig, protocol: &[u8]) -> TlsConnector {
+    config.alpn_protocols = vec![protocol.to_vec()];
+    TlsConnector::from(Arc::new(config))
 }

@@ -68,7 +68,7 @@ impl Porter {
         let stranger = Pki::create(&dir.join("stranger"))?;
         Ok(Self {
             address,
-            served: acceptor(pki, &[b"h2"])?,
+            served: acceptor(pki, &[b"h2", b"http/1.1"])?,
             stranger: acceptor(&stranger, &[b"h2"])?,
             http1: acceptor(pki, &[])?,
             setup,

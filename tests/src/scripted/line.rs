@@ -13,11 +13,14 @@ use tokio_rustls::server::TlsStream;
 
 use super::exchange::{Exchange, Open};
 use super::frames::frame;
+use super::peer::{Peer, Server};
 use super::spliced::{Said, Spliced};
 use super::{Request, Seen};
 
 /// Orders that may wait for a connection.
 const ORDERS: usize = 8;
+/// Connections of HTTP/1.1 that may wait for the test.
+pub(super) const SPEAKERS: usize = 1024;
 /// How much of a connection's bodies may wait here. Small, so that "taken" means taken by the peer.
 const SEND_BUFFER: usize = 64 << 10;
 
@@ -33,6 +36,7 @@ pub(super) struct Setup {
     pub(super) book: Arc<watch::Sender<Seen>>,
     pub(super) streams: u32,
     pub(super) script: Arc<dyn Fn(Exchange) -> Played + Send + Sync>,
+    pub(super) speakers: mpsc::Sender<Server>,
 }
 
 /// A handle of one connection.
@@ -96,6 +100,11 @@ impl Line {
 impl Setup {
     /// Answers the requests of a connection until it ends.
     pub(super) async fn speak(self, tls: TlsStream<TcpStream>) {
+        if tls.get_ref().1.alpn_protocol() == Some(b"http/1.1") {
+            // A test that takes none has them closed.
+            let _ = self.speakers.send(Peer::new(tls)).await;
+            return;
+        }
         let (orders, given) = mpsc::channel(ORDERS);
         let (frames, spoken) = mpsc::channel(ORDERS);
         let mut number = 0;

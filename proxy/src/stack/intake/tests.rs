@@ -107,12 +107,14 @@ fn a_selector_is_mapped_and_the_rest_of_the_query_stays() {
 }
 
 #[test]
-fn an_upgrade_has_no_way_through() {
-    let request =
-        Request::get("/api/v1/namespaces/a/pods/b/exec").header("upgrade", "websocket").body(()).unwrap();
-    let (parts, ()) = request.into_parts();
-    let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers).unwrap();
-    assert_eq!(Onward::new(&request, parts, body::empty()).err().unwrap().code, 501);
+fn an_upgrade_has_no_body() {
+    let code = |body| {
+        let request = Request::post("/api/v1/namespaces/a/pods/b/exec").header("connection", "upgrade");
+        let (parts, ()) = request.header("upgrade", "SPDY/3.1").body(()).unwrap().into_parts();
+        let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers).unwrap();
+        Onward::new(&request, parts, body).err().map(|refusal| refusal.code.as_u16())
+    };
+    assert_eq!((code(body::empty()), code(body::full("a"))), (None, Some(400)));
 }
 
 #[test]
