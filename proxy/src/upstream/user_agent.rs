@@ -20,16 +20,17 @@ pub struct Claim {
 
 /// The User-Agent sent upstream: the client's own, without any `shoal/` token, then `identity`
 /// (` shoal/<ring>/<shard>@<term>`) and the claim of a write.
+///
+/// Where a writer does not name itself the API server takes what stands before the first `/` for its name in
+/// `managedFields` (apiserver `handlers/create.go`, `prefixFromUserAgent`). The client's part therefore always has one.
 pub fn extend(client: Option<&HeaderValue>, identity: &str, claim: Option<Claim>) -> HeaderValue {
     let client = client.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let claim = claim.map(|claim| format!(" :{}.{}", claim.slot, claim.epoch)).unwrap_or_default();
     let suffix = format!("{TOKEN}{identity}{claim}");
     let mut agent = without_tokens(client);
-    agent.truncate(LIMIT.saturating_sub(suffix.len() + 1));
+    agent.truncate(LIMIT.saturating_sub(suffix.len() + "/ ".len()));
     agent.truncate(agent.trim_end().len());
-    if !agent.is_empty() {
-        agent.push(' ');
-    }
+    agent.push_str(if agent.contains('/') { " " } else { "/ " });
     // Names from the API are visible ASCII; a header that is not would be an empty one.
     HeaderValue::try_from(agent + &suffix).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
@@ -58,21 +59,29 @@ mod tests {
         assert_eq!(extended("kubectl/v1", None), "kubectl/v1 shoal/kcm/kcm-0@1");
         let claim = Claim { slot: Slot(17), epoch: 3 };
         assert_eq!(extended("kubectl/v1", Some(claim)), "kubectl/v1 shoal/kcm/kcm-0@1 :17.3");
-        assert_eq!(extend(None, "kcm/kcm-0@1", None), "shoal/kcm/kcm-0@1");
+        assert_eq!(extend(None, "kcm/kcm-0@1", None), "/ shoal/kcm/kcm-0@1");
     }
 
     #[test]
     fn a_client_cannot_write_a_token() {
         for forged in ["a shoal/x/y@9 :1.1 b", "a xshoal/x/y@9 :1.1 b"] {
-            assert_eq!(extended(forged, None), "a :1.1 b shoal/kcm/kcm-0@1");
+            assert_eq!(extended(forged, None), "a :1.1 b/ shoal/kcm/kcm-0@1");
         }
-        assert_eq!(extended("shoal/x/y@9", None), "shoal/kcm/kcm-0@1");
+        assert_eq!(extended("shoal/x/y@9", None), "/ shoal/kcm/kcm-0@1");
     }
 
     #[test]
     fn the_clients_part_is_cut_so_that_ours_survives_the_audit_log() {
         let agent = extended(&"x".repeat(2000), Some(Claim { slot: Slot(255), epoch: 1 }));
         assert_eq!(agent.len(), LIMIT);
-        assert!(agent.ends_with("x shoal/kcm/kcm-0@1 :255.1"));
+        assert!(agent.ends_with("x/ shoal/kcm/kcm-0@1 :255.1"));
+    }
+
+    #[test]
+    fn the_name_of_the_writer_stays_the_clients() {
+        for client in ["", "curl", "manager/v1 (linux)", "two words", "a/b/c"] {
+            let agent = extended(client, None);
+            assert_eq!(agent.split('/').next(), client.split('/').next(), "{agent}");
+        }
     }
 }
