@@ -128,6 +128,10 @@ pub struct Lock {
 pub enum LockResource {
     /// `coordination.k8s.io` Lease.
     Leases,
+    /// ConfigMap, with the record in its annotation `control-plane.alpha.kubernetes.io/leader`: what client-go used
+    /// before it had Leases, and what some controllers still use.
+    #[serde(rename = "configmaps")]
+    ConfigMaps,
 }
 
 // === impl LeaderElection ===

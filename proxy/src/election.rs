@@ -7,16 +7,13 @@
 //! ```
 
 use http::StatusCode;
-use shoal_api::Lock;
+use shoal_api::{Lock, LockResource};
 
 use crate::{
     filter::Verdict,
     request::path::{Target, Verb},
     respond::{Refusal, Subject},
 };
-
-/// The group and the resource of a Lease.
-const LEASES: (&str, &str) = ("coordination.k8s.io", "leases");
 
 /// The locks of a ring, as one shard knows them.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +22,9 @@ pub struct Locks(Vec<LockNames>);
 /// One lock's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockNames {
-    /// Where the lock is.
+    /// What kind of object the lock is.
+    pub resource: LockResource,
+    /// Where it is.
     pub namespace: String,
     /// The name that the controller knows.
     pub original: String,
@@ -42,9 +41,9 @@ pub enum Touch<'a> {
     None,
     /// It is about the shard's lock, named in its path.
     Lock(&'a LockNames),
-    /// It creates a Lease where a lock is: the name is in the body.
+    /// It creates an object of a lock's kind where that lock is: the name is in the body.
     Create,
-    /// It reads Leases among which the locks are.
+    /// It reads objects among which the locks are.
     Collection,
 }
 
@@ -54,6 +53,7 @@ impl Locks {
     /// The names of a ring's locks for one of its shards.
     pub fn new(locks: &[Lock], ring: &str, shard: &str) -> Self {
         let names = |lock: &Lock| LockNames {
+            resource: lock.resource,
             namespace: lock.namespace.clone(),
             original: lock.name.clone(),
             own: format!("{}-{shard}", lock.name),
@@ -64,12 +64,13 @@ impl Locks {
 
     /// What a request has to do with the locks; a refusal where it would touch another shard's.
     pub fn touch(&self, verb: &Verb, target: &Target, is_write: bool) -> Result<Touch<'_>, Refusal> {
-        if !is_lease(&target.resource.group, &target.resource.resource) || !self.any_in(&target.namespace) {
+        let (group, resource) = (&target.resource.group, &target.resource.resource);
+        if !self.within(group, resource, &target.namespace) {
             return Ok(Touch::None);
         }
         match verb {
             Verb::List | Verb::Watch if target.name_in_path.is_none() => self.collection(target),
-            Verb::DeleteCollection => Err(refuse_delete_collection()),
+            Verb::DeleteCollection => Err(refuse_delete_collection(target)),
             Verb::Create if target.name.is_empty() => Ok(Touch::Create),
             _ => self.object(target, &target.name, is_write),
         }
@@ -80,49 +81,59 @@ impl Locks {
         self.object(target, name, true)
     }
 
-    /// What becomes of a Lease in a response; none if it is no lock.
-    pub fn verdict(&self, namespace: &str, name: &str) -> Option<Verdict<'_>> {
-        let mut locks = self.0.iter().filter(|lock| lock.namespace == namespace);
-        locks.find_map(|lock| match name {
+    /// What becomes of an object of that kind in a response; none if it is no lock.
+    pub fn verdict(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Verdict<'_>> {
+        self.of_kind(group, resource).filter(|lock| lock.namespace == namespace).find_map(|lock| match name {
             _ if name == lock.own => Some(Verdict::Rename(&lock.original)),
             _ if name == lock.original || lock.is_sharded(name) => Some(Verdict::Drop),
             _ => None,
         })
     }
 
-    /// The name that a client's selector means; none if it is no lock's.
-    pub fn selected(&self, namespace: &str, name: &str) -> Option<&str> {
-        self.named(namespace, name).map(|lock| lock.own.as_str())
+    /// The name that a client's selector means among the objects that it reads; none if it is no lock's.
+    pub fn selected(&self, target: &Target, name: &str) -> Option<&str> {
+        self.named(target, name).map(|lock| lock.own.as_str())
     }
 
     /// Whether a list of a kind can hold locks; an empty namespace is all of them.
     pub fn within(&self, group: &str, resource: &str, namespace: &str) -> bool {
-        is_lease(group, resource) && self.any_in(namespace)
+        self.of_kind(group, resource).any(|lock| namespace.is_empty() || lock.namespace == namespace)
     }
 
-    /// Across namespaces one selector cannot mean the shard's lock here and a lease of the same name there.
+    /// Across namespaces one selector cannot mean the shard's lock here and another object of the same name there.
     fn collection(&self, target: &Target) -> Result<Touch<'_>, Refusal> {
-        let ambiguous = target.namespace.is_empty() && self.0.iter().any(|lock| lock.original == target.name);
+        let ambiguous =
+            target.namespace.is_empty() && self.beside(target).any(|lock| lock.original == target.name);
         if ambiguous { Err(refuse_selector(&target.name)) } else { Ok(Touch::Collection) }
     }
 
     fn object(&self, target: &Target, name: &str, is_write: bool) -> Result<Touch<'_>, Refusal> {
-        if let Some(lock) = self.named(&target.namespace, name) {
+        if let Some(lock) = self.named(target, name) {
             return Ok(Touch::Lock(lock));
         }
-        let sharded = |lock: &&LockNames| lock.namespace == target.namespace && lock.is_sharded(name);
-        match self.0.iter().find(sharded) {
-            Some(lock) if is_write => Err(lock.refuse(name, target.name.is_empty())),
+        let mut locks = self.beside(target);
+        match locks.find(|lock| lock.namespace == target.namespace && lock.is_sharded(name)) {
+            Some(lock) if is_write => Err(lock.refuse(target, name)),
             _ => Ok(Touch::None),
         }
     }
 
-    fn named(&self, namespace: &str, name: &str) -> Option<&LockNames> {
-        self.0.iter().find(|lock| lock.namespace == namespace && lock.original == name)
+    fn named(&self, target: &Target, name: &str) -> Option<&LockNames> {
+        self.beside(target).find(|lock| lock.namespace == target.namespace && lock.original == name)
     }
 
-    fn any_in(&self, namespace: &str) -> bool {
-        self.0.iter().any(|lock| namespace.is_empty() || lock.namespace == namespace)
+    /// The locks of the kind that a request is about.
+    fn beside(&self, target: &Target) -> impl Iterator<Item = &LockNames> {
+        self.of_kind(&target.resource.group, &target.resource.resource)
+    }
+
+    fn of_kind(&self, group: &str, resource: &str) -> impl Iterator<Item = &LockNames> {
+        let kind = match (group, resource) {
+            ("coordination.k8s.io", "leases") => Some(LockResource::Leases),
+            ("", "configmaps") => Some(LockResource::ConfigMaps),
+            _ => None,
+        };
+        self.0.iter().filter(move |lock| Some(lock.resource) == kind)
     }
 }
 
@@ -135,30 +146,29 @@ impl LockNames {
         number.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    fn refuse(&self, name: &str, is_create: bool) -> Refusal {
+    fn refuse(&self, target: &Target, name: &str) -> Refusal {
         let why = format!(
             "{name:?} is the lock of one shard; this shard's is written under the name {:?}",
             self.original
         );
-        let refusal = if is_create {
+        let subject = subject(target, name);
+        let refusal = if target.name.is_empty() {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why.clone())
         } else {
-            let message =
-                format!("Operation cannot be fulfilled on leases.coordination.k8s.io {name:?}: {why}");
+            let message = format!("Operation cannot be fulfilled on {subject}: {why}");
             Refusal::new(StatusCode::CONFLICT, "Conflict", message)
         };
-        refusal.about(subject(name)).because("ForeignLock", "metadata.name", why)
+        refusal.about(subject).because("ForeignLock", "metadata.name", why)
     }
 }
 
-fn is_lease(group: &str, resource: &str) -> bool {
-    (group, resource) == LEASES
-}
-
-fn refuse_delete_collection() -> Refusal {
-    let why = "deletecollection of leases is forbidden where the ring's locks are: it would delete those of other \
-               shards; delete leases there by name";
-    Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why).about(subject("")).because(
+fn refuse_delete_collection(target: &Target) -> Refusal {
+    let subject = subject(target, "");
+    let why = format!(
+        "deletecollection of {subject} is forbidden where the ring's locks are: it would delete those of other \
+         shards; delete them by name there"
+    );
+    Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why.clone()).about(subject).because(
         "NotNarrowed",
         "metadata.name",
         why,
@@ -170,8 +180,9 @@ fn refuse_selector(name: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", why)
 }
 
-fn subject(name: &str) -> Subject {
-    Subject { group: LEASES.0.to_owned(), resource: LEASES.1.to_owned(), name: name.to_owned() }
+fn subject(target: &Target, name: &str) -> Subject {
+    let (group, resource) = (target.resource.group.clone(), target.resource.resource.clone());
+    Subject { group, resource, name: name.to_owned() }
 }
 
 #[cfg(test)]

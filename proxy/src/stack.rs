@@ -210,7 +210,7 @@ impl Stack {
                 Ok(Some(lock))
             }
             Touch::Collection => {
-                onward.select(|name| locks.selected(&target.namespace, name).map(str::to_owned))?;
+                onward.select(|name| locks.selected(target, name).map(str::to_owned))?;
                 Ok(None)
             }
             Touch::Create | Touch::None => Ok(None),

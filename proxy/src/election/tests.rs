@@ -6,89 +6,147 @@ use shoal_api::LockResource;
 use super::*;
 use crate::request::KubeRequest;
 
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-
-fn locks() -> Locks {
-    let lock = |namespace: &str| Lock {
-        resource: LockResource::Leases,
-        namespace: namespace.into(),
-        name: "manager".into(),
-    };
-    Locks::new(&[lock("kube-system"), lock("other")], "kcm", "kcm-1")
+/// A kind of lock, and a path of its collection in a namespace.
+struct Kind {
+    resource: LockResource,
+    name: (&'static str, &'static str),
+    root: &'static str,
 }
 
-fn with<T>(method: &str, path: &str, test: impl FnOnce(&Locks, Result<Touch<'_>, Refusal>) -> T) -> T {
+const KINDS: [Kind; 2] = [
+    Kind {
+        resource: LockResource::Leases,
+        name: ("coordination.k8s.io", "leases"),
+        root: "/apis/coordination.k8s.io/v1",
+    },
+    Kind { resource: LockResource::ConfigMaps, name: ("", "configmaps"), root: "/api/v1" },
+];
+
+// === impl Kind ===
+
+impl Kind {
+    fn path(&self, namespace: &str) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.root, self.name.1)
+    }
+
+    /// One lock in each of two namespaces, none of another kind.
+    fn locks(&self) -> Locks {
+        let lock = |namespace: &str| Lock {
+            resource: self.resource,
+            namespace: namespace.into(),
+            name: "manager".into(),
+        };
+        Locks::new(&[lock("kube-system"), lock("other")], "kcm", "kcm-1")
+    }
+
+    fn with<T>(&self, method: &str, path: &str, test: impl FnOnce(Result<Touch<'_>, Refusal>) -> T) -> T {
+        let (request, locks) = (request(method, path), self.locks());
+        test(locks.touch(&request.info.verb, request.target().unwrap(), request.is_write()))
+    }
+}
+
+fn request(method: &str, path: &str) -> KubeRequest {
     let method: Method = method.parse().unwrap();
-    let request = KubeRequest::parse(&method, &path.parse().unwrap(), &HeaderMap::new()).unwrap();
-    let locks = locks();
-    let touch = locks.touch(&request.info.verb, request.target().unwrap(), request.is_write());
-    test(&locks, touch)
+    KubeRequest::parse(&method, &path.parse().unwrap(), &HeaderMap::new()).unwrap()
 }
 
 #[test]
 fn each_shard_has_its_own_lock_behind_the_name_the_controller_knows() {
-    for method in ["GET", "PUT", "PATCH", "DELETE"] {
-        with(method, &format!("{LEASES}/manager"), |_, touch| {
-            let Ok(Touch::Lock(lock)) = touch else { panic!("{method}: {touch:?}") };
-            assert_eq!(lock.own, "manager-kcm-1");
-        });
+    for kind in KINDS {
+        for method in ["GET", "PUT", "PATCH", "DELETE"] {
+            kind.with(method, &format!("{}/manager", kind.path("kube-system")), |touch| {
+                let Ok(Touch::Lock(lock)) = touch else { panic!("{method}: {touch:?}") };
+                assert_eq!(lock.own, "manager-kcm-1");
+            });
+        }
     }
 }
 
 #[test]
 fn the_locks_of_sisters_cannot_be_written() {
-    for name in ["manager-kcm-0", "manager-kcm-1", "manager-kcm-17"] {
-        for method in ["PUT", "PATCH", "DELETE"] {
-            with(method, &format!("{LEASES}/{name}"), |_, touch| assert_eq!(touch.unwrap_err().code, 409));
+    for kind in KINDS {
+        let path = kind.path("kube-system");
+        for name in ["manager-kcm-0", "manager-kcm-1", "manager-kcm-17"] {
+            for method in ["PUT", "PATCH", "DELETE"] {
+                let refusal = kind.with(method, &format!("{path}/{name}"), |touch| touch.unwrap_err());
+                let subject = refusal.subject.unwrap();
+                assert_eq!(refusal.code, 409);
+                assert_eq!((subject.group.as_str(), subject.resource.as_str()), kind.name);
+            }
+            kind.with("GET", &format!("{path}/{name}"), |touch| assert_eq!(touch, Ok(Touch::None)));
+            kind.with("POST", &path, |touch| assert_eq!(touch, Ok(Touch::Create)));
+            let create = request("POST", &path);
+            assert_eq!(kind.locks().create(create.target().unwrap(), name).unwrap_err().code, 503);
         }
-        with("GET", &format!("{LEASES}/{name}"), |_, touch| assert_eq!(touch, Ok(Touch::None)));
-        with("POST", LEASES, |locks, touch| {
-            assert_eq!(touch, Ok(Touch::Create));
-            let path = LEASES.parse().unwrap();
-            let request = KubeRequest::parse(&Method::POST, &path, &HeaderMap::new()).unwrap();
-            assert_eq!(locks.create(request.target().unwrap(), name).unwrap_err().code, 503);
-        });
     }
 }
 
 #[test]
-fn other_leases_are_left_alone() {
-    for path in [
-        format!("{LEASES}/manager-kcm-x"),
-        format!("{LEASES}/manager-kcm-"),
-        format!("{LEASES}/scheduler"),
-        "/apis/coordination.k8s.io/v1/namespaces/shop/leases/manager".to_owned(),
-        "/api/v1/namespaces/kube-system/configmaps/manager".to_owned(),
-    ] {
-        with("PUT", &path, |_, touch| assert_eq!(touch, Ok(Touch::None), "{path}"));
+fn other_objects_are_left_alone() {
+    for (kind, other) in [(&KINDS[0], &KINDS[1]), (&KINDS[1], &KINDS[0])] {
+        let path = kind.path("kube-system");
+        for path in [
+            format!("{path}/manager-kcm-x"),
+            format!("{path}/manager-kcm-"),
+            format!("{path}/scheduler"),
+            format!("{}/manager", kind.path("shop")),
+            format!("{}/manager", other.path("kube-system")),
+            format!("{}/manager-kcm-0", other.path("kube-system")),
+            "/apis/example.com/v1/namespaces/kube-system/configmaps/manager".to_owned(),
+            "/api/v1/namespaces/kube-system/leases/manager".to_owned(),
+        ] {
+            kind.with("PUT", &path, |touch| assert_eq!(touch, Ok(Touch::None), "{path}"));
+        }
+        kind.with("DELETE", &other.path("kube-system"), |touch| assert_eq!(touch, Ok(Touch::None)));
+        kind.with("POST", &other.path("kube-system"), |touch| assert_eq!(touch, Ok(Touch::None)));
     }
 }
 
 #[test]
 fn a_collection_with_locks_in_it_is_read_through_the_lens_and_never_deleted() {
-    for path in [LEASES, "/apis/coordination.k8s.io/v1/leases?watch=1"] {
-        with("GET", path, |_, touch| assert_eq!(touch, Ok(Touch::Collection)));
+    for kind in KINDS {
+        let (path, everywhere) = (kind.path("kube-system"), format!("{}/{}", kind.root, kind.name.1));
+        for path in [&path, &format!("{everywhere}?watch=1")] {
+            kind.with("GET", path, |touch| assert_eq!(touch, Ok(Touch::Collection)));
+        }
+        let broad = format!("{everywhere}?fieldSelector=metadata.name%3Dmanager");
+        kind.with("GET", &broad, |touch| assert_eq!(touch.unwrap_err().code, 400));
+        kind.with("DELETE", &path, |touch| {
+            let refusal = touch.unwrap_err();
+            assert_eq!(refusal.code, 403);
+            assert!(refusal.message.contains(kind.name.1), "{}", refusal.message);
+        });
     }
-    let broad = "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3Dmanager";
-    with("GET", broad, |_, touch| assert_eq!(touch.unwrap_err().code, 400));
-    with("DELETE", LEASES, |_, touch| assert_eq!(touch.unwrap_err().code, 403));
 }
 
 #[test]
 fn a_response_shows_the_own_lock_only_and_under_the_known_name() {
-    let locks = locks();
-    assert_eq!(locks.verdict("kube-system", "manager-kcm-1"), Some(Verdict::Rename("manager")));
-    for hidden in ["manager", "manager-kcm-0", "manager-kcm-25"] {
-        assert_eq!(locks.verdict("kube-system", hidden), Some(Verdict::Drop), "{hidden}");
+    for (kind, other) in [(&KINDS[0], &KINDS[1]), (&KINDS[1], &KINDS[0])] {
+        let locks = kind.locks();
+        let verdict = |kind: &Kind, namespace, name| {
+            let verdict = locks.verdict(kind.name.0, kind.name.1, namespace, name);
+            verdict.map(|verdict| if let Verdict::Rename(new) = verdict { new } else { "-" }.to_owned())
+        };
+        assert_eq!(verdict(kind, "kube-system", "manager-kcm-1").as_deref(), Some("manager"));
+        for hidden in ["manager", "manager-kcm-0", "manager-kcm-25"] {
+            assert_eq!(verdict(kind, "kube-system", hidden).as_deref(), Some("-"), "{hidden}");
+            assert_eq!(verdict(other, "kube-system", hidden), None, "{hidden}");
+        }
+        assert_eq!(verdict(kind, "kube-system", "scheduler"), None);
+        assert_eq!(verdict(kind, "shop", "manager"), None);
     }
-    assert_eq!(locks.verdict("kube-system", "scheduler"), None);
-    assert_eq!(locks.verdict("shop", "manager"), None);
 }
 
 #[test]
 fn a_selector_means_the_own_lock() {
-    let locks = locks();
-    assert_eq!(locks.selected("kube-system", "manager"), Some("manager-kcm-1"));
-    assert_eq!(locks.selected("shop", "manager"), None);
-    assert_eq!(locks.selected("kube-system", "scheduler"), None);
+    for (kind, other) in [(&KINDS[0], &KINDS[1]), (&KINDS[1], &KINDS[0])] {
+        let locks = kind.locks();
+        let selected = |path: String, name| {
+            locks.selected(request("GET", &path).target().unwrap(), name).map(str::to_owned)
+        };
+        assert_eq!(selected(kind.path("kube-system"), "manager").as_deref(), Some("manager-kcm-1"));
+        assert_eq!(selected(kind.path("shop"), "manager"), None);
+        assert_eq!(selected(kind.path("kube-system"), "scheduler"), None);
+        assert_eq!(selected(other.path("kube-system"), "manager"), None);
+    }
 }

@@ -48,9 +48,8 @@ impl ShardLens {
 
 impl Lens for ShardLens {
     fn verdict(&self, view: View<'_>) -> Verdict<'_> {
-        if self.ring.locks.within(&self.group, &self.resource, view.namespace)
-            && let Some(verdict) = self.ring.locks.verdict(view.namespace, view.name)
-        {
+        let locks = &self.ring.locks;
+        if let Some(verdict) = locks.verdict(&self.group, &self.resource, view.namespace, view.name) {
             return verdict;
         }
         if self.is_shown(view) { Verdict::Keep } else { Verdict::Drop }

@@ -163,7 +163,7 @@ async fn rename(response: Response<Metered<Received>>, lock: &LockNames) -> Resu
     #[allow(clippy::disallowed_methods, reason = "bounded")]
     let bytes = Limited::new(body, OBJECT_BYTES).collect().await;
     let bytes =
-        bytes.map_err(|error| unreadable(&format!("a lease whose body broke off ({error})")))?.to_bytes();
+        bytes.map_err(|error| unreadable(&format!("a lock whose body broke off ({error})")))?.to_bytes();
     let renamed = match encoding {
         _ if bytes.is_empty() => bytes,
         Ok(encoding) => object::rename(&bytes, encoding, &lock.own, &lock.original)
