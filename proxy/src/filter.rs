@@ -53,6 +53,8 @@ pub struct View<'a> {
     pub namespace: &'a str,
     /// `metadata.name`.
     pub name: &'a str,
+    /// `metadata.uid`.
+    pub uid: &'a str,
 }
 
 /// What becomes of one object of a list, or of one event of a watch.

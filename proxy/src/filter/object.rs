@@ -1,7 +1,8 @@
-//! Single objects: their names, and the change of one name.
+//! Single objects: their names, and the few changes that they may get.
 //!
 //! For bodies that are held whole anyway: requests (bounded by the caller), single answers, Status.
 
+pub mod delete;
 mod json;
 mod patch;
 mod protobuf;
@@ -20,6 +21,8 @@ pub struct OwnedView {
     pub name: String,
     /// `metadata.generateName`.
     pub generate_name: String,
+    /// `metadata.uid`.
+    pub uid: String,
 }
 
 /// The names of the object in `bytes`: JSON, or protobuf with its `k8s\0` envelope.
@@ -38,6 +41,14 @@ pub fn rename(bytes: &Bytes, encoding: Encoding, from: &str, to: &str) -> Result
     match encoding {
         Encoding::Json => json::rename(bytes, from, to),
         Encoding::Protobuf => protobuf::rename(bytes, from, to),
+    }
+}
+
+/// The object with `name` as its `metadata.name`, which it lacks so far; everything else stays byte for byte.
+pub fn give_name(bytes: &Bytes, encoding: Encoding, name: &str) -> Result<Bytes, FilterError> {
+    match encoding {
+        Encoding::Json => json::give_name(bytes, name),
+        Encoding::Protobuf => protobuf::give_name(bytes, name),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finds what a verdict needs in one object: `metadata.name` and `metadata.namespace`.
+//! Finds what a verdict needs in one object: `metadata.name`, `metadata.namespace` and `metadata.uid`.
 
 use super::lexer::{Lexer, Token};
 use super::text;
@@ -14,6 +14,8 @@ pub(in crate::filter) struct Found {
     pub(in crate::filter) namespace: Option<Span>,
     /// `metadata.generateName`, likewise.
     pub(in crate::filter) generate_name: Option<Span>,
+    /// `metadata.uid`, likewise.
+    pub(in crate::filter) uid: Option<Span>,
 }
 
 /// Watches the tokens of one object go by. Of a repeated key the last counts, and a repeated `metadata` replaces the one
@@ -33,6 +35,7 @@ enum Member {
     Name,
     Namespace,
     GenerateName,
+    Uid,
 }
 
 const NOT_METADATA: FilterError = FilterError::Malformed("an object as metadata, with strings as names");
@@ -77,6 +80,7 @@ impl Finder {
             Member::Name => self.found.name = span,
             Member::Namespace => self.found.namespace = span,
             Member::GenerateName => self.found.generate_name = span,
+            Member::Uid => self.found.uid = span,
             Member::Other | Member::Metadata => {}
         }
     }
@@ -94,7 +98,8 @@ impl Found {
         let piece = place.piece();
         let text =
             |span: Option<Span>| text::unescape(span.map_or(&[][..], |span| &piece[span.start..span.end]));
-        Ok(lens.verdict(View { namespace: &text(self.namespace)?, name: &text(self.name)? }))
+        let (namespace, name, uid) = (text(self.namespace)?, text(self.name)?, text(self.uid)?);
+        Ok(lens.verdict(View { namespace: &namespace, name: &name, uid: &uid }))
     }
 
     /// Passes a span of the piece as the verdict says.
@@ -127,6 +132,7 @@ impl Member {
             (2, b"name") => Some(Self::Name),
             (2, b"namespace") => Some(Self::Namespace),
             (2, b"generateName") => Some(Self::GenerateName),
+            (2, b"uid") => Some(Self::Uid),
             _ => None,
         };
         Ok(text::lookup(key, known)?.unwrap_or_default())

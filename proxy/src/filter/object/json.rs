@@ -37,6 +37,7 @@ pub(super) fn view(bytes: &Bytes) -> Result<OwnedView, FilterError> {
         namespace: string(finder.found.namespace)?,
         name: string(finder.found.name)?,
         generate_name: string(finder.found.generate_name)?,
+        uid: string(finder.found.uid)?,
     })
 }
 
@@ -51,6 +52,35 @@ pub(super) fn rename(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, Filte
         edits.extend(replaced(bytes, &["metadata", "name"], from, to)?);
     }
     Ok(apply(bytes, edits))
+}
+
+/// Behind the brace of `metadata`, or in place of a `name` that is empty or null. Of a repeated `metadata` or name the last
+/// one counts.
+pub(super) fn give_name(bytes: &Bytes, name: &str) -> Result<Bytes, FilterError> {
+    let (mut in_metadata, mut at_name) = (false, false);
+    let (mut open, mut value) = (None, None);
+    walk(bytes, |token, lexer, place| {
+        match (token, lexer.depth()) {
+            (Token::Key(key), 1) => in_metadata = text::unescape(place.bytes(key))? == "metadata",
+            (Token::Key(key), 2) => at_name = text::unescape(place.bytes(key))? == "name",
+            (Token::Object, 2) if in_metadata => (open, value) = (Some(place.at), None),
+            (Token::Text(span), 2) if at_name => {
+                value = Some(Span { start: span.start - 1, end: span.end + 1 });
+            }
+            (Token::Literal(span), 2) if at_name => value = Some(span),
+            (Token::Object, 1) => {}
+            (Token::Object | Token::Array, _) => lexer.skip(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let open = open.ok_or(FilterError::Malformed("metadata in the object"))?;
+    let name = text::quote(name);
+    let (span, new) = match value {
+        Some(value) => (value, name),
+        None => (Span { start: open, end: open }, format!("\"name\":{name},")),
+    };
+    Ok([&bytes[..span.start], new.as_bytes(), &bytes[span.end..]].concat().into())
 }
 
 /// The edit that puts `to` where the string at `path` is `from`.

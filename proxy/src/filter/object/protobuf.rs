@@ -18,6 +18,7 @@ pub(super) fn view(bytes: &Bytes) -> Result<OwnedView, FilterError> {
         namespace: names.namespace.to_owned(),
         name: names.name.to_owned(),
         generate_name: names.generate_name.to_owned(),
+        uid: names.uid.to_owned(),
     })
 }
 
@@ -30,6 +31,18 @@ pub(super) fn rename(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, Filte
         return Ok(bytes.clone());
     }
     repack(bytes, |object| message::rename(object, to)).map(Bytes::from)
+}
+
+/// Of a repeated string the last one counts.
+pub(super) fn give_name(bytes: &Bytes, name: &str) -> Result<Bytes, FilterError> {
+    let named = repack(bytes, |object| {
+        rewrite(object, message::METADATA, |metadata| {
+            let mut metadata = metadata.to_vec();
+            put_bytes(message::NAME, name.as_bytes(), &mut metadata);
+            Ok(metadata)
+        })
+    });
+    named.map(Bytes::from)
 }
 
 fn rename_status(status: &[u8], from: &str, to: &str) -> Result<Vec<u8>, FilterError> {

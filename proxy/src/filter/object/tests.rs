@@ -1,4 +1,4 @@
-use super::{OwnedView, rename, rename_apply, rename_json_patch, view};
+use super::{OwnedView, give_name, rename, rename_apply, rename_json_patch, view};
 use crate::filter::{Encoding, FilterError};
 use bytes::Bytes;
 
@@ -9,8 +9,9 @@ fn json(text: &str) -> Result<String, FilterError> {
 
 #[test]
 fn names_are_read() {
-    let text = r#"{"metadata":{"name":"x","namespace":"n\u0031","generateName":"g-"},"spec":{"metadata":{"name":"y"}}}"#;
-    let names = OwnedView { namespace: "n1".into(), name: "x".into(), generate_name: "g-".into() };
+    let text = r#"{"metadata":{"name":"x","namespace":"n\u0031","generateName":"g-","uid":"u-1"},"spec":{"metadata":{"name":"y"}}}"#;
+    let names =
+        OwnedView { namespace: "n1".into(), name: "x".into(), generate_name: "g-".into(), uid: "u-1".into() };
     assert_eq!(view(&Bytes::from(text), Encoding::Json), Ok(names));
     assert_eq!(view(&Bytes::from("{}"), Encoding::Json), Ok(OwnedView::default()));
     for text in ["[]", "1 ", "", "{", r#"{"metadata":[]}"#, "{} {}"] {
@@ -126,7 +127,8 @@ fn protobuf_objects_and_statuses_are_read_and_renamed() {
         rename(&Bytes::from(bytes), Encoding::Protobuf, "lock", "lock-a-0").map(|b| b.to_vec())
     };
     let lease = packed("Lease", &object("lock"));
-    let names = OwnedView { namespace: "ns".into(), name: "lock".into(), generate_name: String::new() };
+    let names =
+        OwnedView { namespace: "ns".into(), name: "lock".into(), uid: "u".into(), ..OwnedView::default() };
     assert_eq!(view(&Bytes::from(lease.clone()), Encoding::Protobuf), Ok(names));
     assert_eq!(change(lease).unwrap(), packed("Lease", &object("lock-a-0")));
     let other = packed("Lease", &object("other"));
@@ -142,4 +144,43 @@ fn protobuf_objects_and_statuses_are_read_and_renamed() {
     assert_eq!(change(status("lock")).unwrap(), status("lock-a-0"));
     assert_eq!(change(status("other")).unwrap(), status("other"));
     assert!(change(b"{}".to_vec()).is_err());
+}
+
+#[test]
+fn a_name_is_put_into_an_object_that_has_none() {
+    for (before, after) in [
+        (
+            r#"{ "metadata" : {"generateName":"g-"}, "spec":{"name":"","metadata":{"name":""}} }"#,
+            r#"{ "metadata" : {"name":"g-x","generateName":"g-"}, "spec":{"name":"","metadata":{"name":""}} }"#,
+        ),
+        (
+            r#"{"metadata":{"labels":{"name":"l"},"name":"","generateName":"g-"}}"#,
+            r#"{"metadata":{"labels":{"name":"l"},"name":"g-x","generateName":"g-"}}"#,
+        ),
+        (
+            r#"{"metadata":{"generateName":"g-","name":null}}"#,
+            r#"{"metadata":{"generateName":"g-","name":"g-x"}}"#,
+        ),
+        (
+            r#"{"metadata":{"labels":{}},"metadata":{"generateName":"g-"}}"#,
+            r#"{"metadata":{"labels":{}},"metadata":{"name":"g-x","generateName":"g-"}}"#,
+        ),
+    ] {
+        let named = give_name(&Bytes::from(before), Encoding::Json, "g-x").unwrap();
+        assert_eq!(named, after);
+        assert_eq!(view(&named, Encoding::Json).unwrap().name, "g-x", "{before}");
+    }
+    for bad in ["{}", "[]", r#"{"metadata":null}"#, r#"{"metadata":{"#] {
+        assert!(give_name(&Bytes::from(bad), Encoding::Json, "g-x").is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_name_is_put_into_protobuf_too() {
+    use crate::filter::proto::reference::{Object, object, packed, unpacked};
+    let before = packed("Lease", &object(""));
+    let named = give_name(&Bytes::from(before), Encoding::Protobuf, "g-x").unwrap();
+    assert_eq!(unpacked::<Object>(&named).1, object("g-x"));
+    assert_eq!(view(&named, Encoding::Protobuf).unwrap().name, "g-x");
+    assert!(give_name(&Bytes::from("{}"), Encoding::Protobuf, "g-x").is_err());
 }

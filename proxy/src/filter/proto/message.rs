@@ -13,9 +13,11 @@ pub(in crate::filter) const TYPE_META: u64 = 1;
 /// `contentEncoding` of a `runtime.Unknown`.
 pub(in crate::filter) const CONTENT_ENCODING: u64 = 3;
 
-const NAME: u64 = 1;
+/// `name` of an object's metadata.
+pub(in crate::filter) const NAME: u64 = 1;
 const GENERATE_NAME: u64 = 2;
 const NAMESPACE: u64 = 3;
+const UID: u64 = 5;
 const KIND: u64 = 2;
 const REMAINING_ITEM_COUNT: u64 = 4;
 
@@ -25,6 +27,7 @@ pub(in crate::filter) struct Names<'a> {
     pub(in crate::filter) name: &'a str,
     pub(in crate::filter) generate_name: &'a str,
     pub(in crate::filter) namespace: &'a str,
+    pub(in crate::filter) uid: &'a str,
 }
 
 /// The names of an object, given as its message. Repeated messages are merged, of a repeated string the last counts.
@@ -41,6 +44,7 @@ pub(in crate::filter) fn names(object: &[u8]) -> Result<Names<'_>, FilterError> 
                 NAME => names.name = field.text()?,
                 GENERATE_NAME => names.generate_name = field.text()?,
                 NAMESPACE => names.namespace = field.text()?,
+                UID => names.uid = field.text()?,
                 _ => {}
             }
         }
@@ -50,8 +54,8 @@ pub(in crate::filter) fn names(object: &[u8]) -> Result<Names<'_>, FilterError> 
 
 /// Asks the lens about an object.
 pub(in crate::filter) fn ask<'l>(lens: &'l impl Lens, object: &[u8]) -> Result<Verdict<'l>, FilterError> {
-    let names = names(object)?;
-    Ok(lens.verdict(View { namespace: names.namespace, name: names.name }))
+    let Names { namespace, name, uid, .. } = names(object)?;
+    Ok(lens.verdict(View { namespace, name, uid }))
 }
 
 /// The object under another name.
