@@ -96,6 +96,16 @@ pub enum KeyMode {
     /// The object's namespace; for an object without one, and for a Namespace, its own name.
     #[default]
     Namespace,
+    /// The object's own name, whatever namespace it is in. Objects of one namespace are spread, those of one name in
+    /// several namespaces go together. For a create with `generateName` the proxy picks a name of the shard's own slots.
+    Name,
+    /// The object's uid, by the hash that the API server's `shardSelector` uses, so that it can leave out foreign objects
+    /// by itself. Any shard may create an object; its owner is known afterwards. A write first asks the API server for
+    /// the uid, so the controller must be allowed to get what it writes. `scope: '*'` lets lists across namespaces be
+    /// left to the server too.
+    Uid,
+    /// Nothing of the object: all objects of a cluster that the rule is about go to one shard.
+    Cluster,
 }
 
 /// How the controller elects its leader.

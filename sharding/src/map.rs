@@ -80,11 +80,7 @@ impl SlotMap {
 
     /// The slots that `shard` may write.
     pub fn slots_of(&self, shard: &str) -> Slots {
-        let mut slots = [false; 256];
-        for (slot, owned) in (0..=u8::MAX).zip(&mut slots) {
-            *owned = self.owned_at(Slot(slot), shard).is_some();
-        }
-        Slots(slots)
+        (0..=u8::MAX).map(Slot).filter(|slot| self.owned_at(*slot, shard).is_some()).collect()
     }
 
     /// The shards of the map and how many slots each owns.
@@ -160,6 +156,30 @@ impl Slots {
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether every slot is in the set.
+    pub fn is_all(&self) -> bool {
+        self.0.iter().all(|owned| *owned)
+    }
+
+    /// The fewest ranges that make up the set, sorted, each by its first and last slot.
+    pub fn ranges(&self) -> impl Iterator<Item = (u8, u8)> {
+        let owned = |slot: Option<u8>| slot.is_some_and(|slot| self.contains(Slot(slot)));
+        let edge = move |slot: &u8, beyond: Option<u8>| owned(Some(*slot)) && !owned(beyond);
+        let firsts = (0..=u8::MAX).filter(move |slot| edge(slot, slot.checked_sub(1)));
+        let lasts = (0..=u8::MAX).filter(move |slot| edge(slot, slot.checked_add(1)));
+        firsts.zip(lasts)
+    }
+}
+
+impl FromIterator<Slot> for Slots {
+    fn from_iter<T: IntoIterator<Item = Slot>>(slots: T) -> Self {
+        let mut set = [false; 256];
+        for slot in slots {
+            set[usize::from(slot.0)] = true;
+        }
+        Self(set)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys and slots: how an object finds its bucket.
+//! Slots: the bucket that a key is in.
 
 use std::fmt;
 
@@ -20,10 +20,17 @@ pub fn slot_of(cluster: &str, key: &str) -> Slot {
     Slot(hash.digest().to_be_bytes()[0])
 }
 
-/// The key of an object in mode `namespace`: its namespace, or its own name where it has none
-/// (a Namespace among them).
-pub fn namespace_key<'a>(namespace: &'a str, name: &'a str) -> &'a str {
-    if namespace.is_empty() { name } else { namespace }
+/// The slot of a uid, the same in each cluster: the top 8 bits of its FNV-1a 64. The API server hashes uids so for its
+/// `shardSelector` (apimachinery `pkg/sharding/hash.go`), which makes the slots of a shard ranges that it understands.
+pub fn slot_of_uid(uid: &str) -> Slot {
+    Slot(fnv1a(uid.as_bytes()).to_be_bytes()[0])
+}
+
+/// FNV-1a with 64 bits (RFC 9923).
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    bytes.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
 // === impl Slot ===
@@ -38,29 +45,32 @@ impl fmt::Display for Slot {
 mod tests {
     use super::*;
 
+    fn rows(vectors: &'static str) -> Vec<Vec<&'static str>> {
+        let rows = vectors.lines().filter(|line| !line.starts_with('#'));
+        let rows: Vec<Vec<&str>> = rows.map(|line| line.split('\t').collect()).collect();
+        assert!(rows.len() >= 30, "only {} vectors", rows.len());
+        rows
+    }
+
     #[test]
     fn agrees_with_the_c_reference() {
-        let vectors = include_str!("../../tests/vectors/slots.tsv");
-        let rows: Vec<Vec<&str>> = vectors
-            .lines()
-            .filter(|line| !line.starts_with('#'))
-            .map(|line| line.split('\t').collect())
-            .collect();
-        assert!(rows.len() >= 30, "only {} vectors", rows.len());
-        for row in rows {
+        for row in rows(include_str!("../../tests/vectors/slots.tsv")) {
             let [cluster, key, _hash, slot] = row[..] else { panic!("not a vector: {row:?}") };
             assert_eq!(slot_of(cluster, key), Slot(slot.parse().unwrap()), "{cluster:?} {key:?}");
         }
     }
 
     #[test]
-    fn a_field_boundary_is_part_of_the_key() {
-        assert_ne!(slot_of("hub", "a1"), slot_of("hu", "ba1"));
+    fn agrees_with_the_api_server_on_uids() {
+        for row in rows(include_str!("../../tests/vectors/uids.tsv")) {
+            let [uid, hash, slot] = row[..] else { panic!("not a vector: {row:?}") };
+            assert_eq!(format!("{:016x}", fnv1a(uid.as_bytes())), hash, "{uid:?}");
+            assert_eq!(slot_of_uid(uid), Slot(slot.parse().unwrap()), "{uid:?}");
+        }
     }
 
     #[test]
-    fn objects_without_a_namespace_are_keyed_by_their_name() {
-        assert_eq!(namespace_key("shop", "web"), "shop");
-        assert_eq!(namespace_key("", "shop"), "shop");
+    fn a_field_boundary_is_part_of_the_key() {
+        assert_ne!(slot_of("hub", "a1"), slot_of("hu", "ba1"));
     }
 }
