@@ -4,16 +4,20 @@
 //! write -> lane? -> mode of its kind -> key -> slot -> owned here at epoch e? -> claim :<slot>.<e>
 //! ```
 //!
+//! What the key is made of may not be in the head of a request: the name of a new object is in its body, the uid of an
+//! existing one at the API server. The gate says so, and is asked again.
+//!
 //! Reads are not refused here: a GET by name passes (a 404 would make garbage collectors delete),
 //! lists and watches are filtered.
 
 pub mod lane;
 pub mod lens;
+pub mod names;
 pub mod ring;
 
 use http::StatusCode;
 use shoal_api::RuleMode;
-use shoal_sharding::{Slot, slot::namespace_key, slot_of};
+use shoal_sharding::{Object, Part, Slot};
 
 pub use self::ring::Ring;
 use crate::{
@@ -33,8 +37,10 @@ pub enum Passage {
     Free,
     /// A write of this shard's own.
     Claimed(Claim),
-    /// A create of a cluster-scoped object, whose name is in its body: ask [`check_named`].
+    /// A create of an object whose owner depends on its name, which is in the body: ask [`Gate::named`].
     Unnamed,
+    /// A write to an object whose owner depends on its uid, which the API server knows: ask [`Gate::identified`].
+    Unidentified,
 }
 
 /// The gate of one request.
@@ -46,29 +52,6 @@ pub struct Gate<'a> {
     target: &'a Target,
 }
 
-/// Decides on a request by its head alone.
-pub fn check(ring: &Ring, cluster: &str, request: &KubeRequest) -> Result<Passage, Refusal> {
-    match request.target() {
-        Some(target) if request.is_write() => {
-            Gate { ring, cluster, verb: &request.info.verb, target }.check()
-        }
-        _ => Ok(Passage::Free),
-    }
-}
-
-/// Decides on the create of a cluster-scoped object whose name is known by now.
-pub fn check_named(
-    ring: &Ring,
-    cluster: &str,
-    request: &KubeRequest,
-    name: &str,
-) -> Result<Passage, Refusal> {
-    match request.target() {
-        Some(target) => Gate { ring, cluster, verb: &request.info.verb, target }.named(name),
-        None => Ok(Passage::Free),
-    }
-}
-
 /// The namespace of the object that a request is about; empty for a cluster-scoped one. In the path
 /// a Namespace is inside itself, as an object it is not.
 pub fn namespace_of(target: &Target) -> &str {
@@ -78,66 +61,124 @@ pub fn namespace_of(target: &Target) -> &str {
 
 // === impl Gate ===
 
-impl Gate<'_> {
-    fn check(self) -> Result<Passage, Refusal> {
+impl<'a> Gate<'a> {
+    /// The gate of a request; none for what is no write to a resource.
+    pub fn of(ring: &'a Ring, cluster: &'a str, request: &'a KubeRequest) -> Option<Self> {
+        let target = request.target().filter(|_| request.is_write())?;
+        Some(Self { ring, cluster, verb: &request.info.verb, target })
+    }
+
+    /// Decides by the head of the request alone.
+    pub fn check(self) -> Result<Passage, Refusal> {
         let (resource, namespace) = (&self.target.resource, namespace_of(self.target));
+        let treatment = self.ring.rules.treatment(&resource.group, &resource.resource, namespace);
         if lane::holds(self.ring, &resource.group, &resource.resource, namespace)
-            || self.ring.rules.mode(&resource.group, &resource.resource, namespace) == RuleMode::Unsharded
+            || treatment.mode == RuleMode::Unsharded
         {
             return Ok(Passage::Free);
         }
-        match self.verb {
-            Verb::DeleteCollection => self.collection(namespace),
-            _ if namespace.is_empty() && self.target.name.is_empty() => Ok(Passage::Unnamed),
-            _ => self.claim(namespace_key(namespace, &self.target.name)),
+        let is_nameless = self.target.name.is_empty();
+        match Part::of(treatment.key, namespace) {
+            part if *self.verb == Verb::DeleteCollection => self.collection(part),
+            Part::Name if is_nameless => Ok(Passage::Unnamed),
+            // A new object has no uid yet, and so no owner.
+            Part::Uid if is_nameless => Ok(Passage::Free),
+            Part::Uid => Ok(Passage::Unidentified),
+            part => self.claim(part, self.object(&self.target.name)),
         }
     }
 
-    fn named(self, name: &str) -> Result<Passage, Refusal> {
+    /// Decides on a create whose body names `name`.
+    pub fn named(self, name: &str) -> Result<Passage, Refusal> {
         if name.is_empty() {
             return Err(self.forbidden(
                 "NoName",
                 "metadata.name",
-                "the create of a cluster-scoped object needs metadata.name: which shard owns it depends on the \
-                 name, and the API server would choose one from metadata.generateName",
+                "which shard owns the new object depends on its name: it needs metadata.name or \
+                 metadata.generateName",
             ));
         }
-        self.claim(name)
+        self.claim(Part::Name, self.object(name))
     }
 
-    /// A collection is owned whole if its namespace is, or if it is narrowed to one name.
-    fn collection(self, namespace: &str) -> Result<Passage, Refusal> {
-        let narrowed = selector::required_name(&self.target.field_selector).ok().flatten();
-        let key = match narrowed {
-            _ if !namespace.is_empty() => namespace.to_owned(),
-            Some(name) => name,
-            None => {
-                return Err(self.forbidden(
-                    "NotNarrowed",
-                    "metadata.namespace",
-                    "deletecollection across namespaces would delete objects of other shards: send one for each \
-                     namespace, or narrow it by fieldSelector=metadata.name=NAME",
-                ));
-            }
+    /// Whether this shard may create an object of that name.
+    pub fn owns_name(self, name: &str) -> bool {
+        let slot = Part::Name.slot(self.cluster, self.object(name));
+        self.ring.slots.contains(slot)
+    }
+
+    /// The refusal of a create for which no name of an own slot was found.
+    pub fn no_own_name(self, generate_name: &str) -> Refusal {
+        let Ring { namespace, name, shard, .. } = self.ring;
+        let why = format!(
+            "no name that begins with {generate_name:?} was found in a slot of shard {shard} of ring \
+             {namespace}/{name}: it owns too few slots, or none"
+        );
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why.clone())
+            .about(self.subject())
+            .because("NoName", "metadata.generateName", why)
+    }
+
+    /// Decides on a write to an object with that uid.
+    pub fn identified(self, uid: &str) -> Result<Passage, Refusal> {
+        self.claim(Part::Uid, Object { uid, ..self.object(&self.target.name) })
+    }
+
+    fn object<'o>(self, name: &'o str) -> Object<'o>
+    where
+        'a: 'o,
+    {
+        Object { namespace: namespace_of(self.target), name, uid: "" }
+    }
+
+    /// A collection is owned whole if all its keys are the same, or if it is narrowed to one.
+    fn collection(self, part: Part) -> Result<Passage, Refusal> {
+        let narrowed = match part {
+            Part::Name => selector::required_name(&self.target.field_selector).ok().flatten(),
+            Part::Namespace | Part::Cluster => Some(String::new()),
+            Part::Uid => None,
         };
-        let slot = slot_of(self.cluster, &key);
+        let Some(name) = narrowed else { return Err(self.not_narrowed(part)) };
+        let object = self.object(&name);
+        let slot = part.slot(self.cluster, object);
         match self.ring.map.owned_at(slot, &self.ring.shard) {
             Some(epoch) => Ok(Passage::Claimed(Claim { slot, epoch })),
-            None => Err(self.forbidden("ForeignSlot", self.key_field(), &self.foreign(slot, &key))),
+            None => Err(self.forbidden("ForeignSlot", part.field(), &self.foreign(slot, part.text(object)))),
         }
     }
 
-    fn claim(self, key: &str) -> Result<Passage, Refusal> {
-        let slot = slot_of(self.cluster, key);
+    fn not_narrowed(self, part: Part) -> Refusal {
+        let (field, why) = match part {
+            Part::Uid => (
+                "metadata.uid",
+                "deletecollection would delete objects of other shards, as each object's uid says whose it is: \
+                 delete them one by one",
+            ),
+            _ if namespace_of(self.target).is_empty() => (
+                "metadata.namespace",
+                "deletecollection across namespaces would delete objects of other shards: send one for each \
+                 namespace, or narrow it by fieldSelector=metadata.name=NAME",
+            ),
+            _ => (
+                "metadata.name",
+                "deletecollection would delete objects of other shards, as each object's name says whose it is: \
+                 narrow it by fieldSelector=metadata.name=NAME",
+            ),
+        };
+        self.forbidden("NotNarrowed", field, why)
+    }
+
+    fn claim(self, part: Part, object: Object<'_>) -> Result<Passage, Refusal> {
+        let slot = part.slot(self.cluster, object);
         match self.ring.map.owned_at(slot, &self.ring.shard) {
             Some(epoch) => Ok(Passage::Claimed(Claim { slot, epoch })),
-            None => Err(self.refuse_foreign(slot, key)),
+            None => Err(self.refuse_foreign(part, slot, part.text(object))),
         }
     }
 
     /// A foreign create is a 503 without Retry-After, since client-go would retry inside the worker;
     /// everything that names its object is a Conflict, which controllers take back to their queue.
-    fn refuse_foreign(self, slot: Slot, key: &str) -> Refusal {
+    fn refuse_foreign(self, part: Part, slot: Slot, key: &str) -> Refusal {
         let why = self.foreign(slot, key);
         let refusal = if self.target.name.is_empty() {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why.clone())
@@ -146,17 +187,13 @@ impl Gate<'_> {
             let message = format!("Operation cannot be fulfilled on {what}: {why}");
             Refusal::new(StatusCode::CONFLICT, "Conflict", message)
         };
-        refusal.about(self.subject()).because("ForeignSlot", self.key_field(), why)
-    }
-
-    /// What the slot depends on.
-    fn key_field(self) -> &'static str {
-        if namespace_of(self.target).is_empty() { "metadata.name" } else { "metadata.namespace" }
+        refusal.about(self.subject()).because("ForeignSlot", part.field(), why)
     }
 
     fn foreign(self, slot: Slot, key: &str) -> String {
         let owner = self.ring.map.entry(slot).owner.as_deref().unwrap_or("nobody");
         let Ring { namespace, name, shard, .. } = self.ring;
+        let key = if key.is_empty() { self.cluster } else { key };
         format!("shard {shard} of ring {namespace}/{name} does not own slot {slot} ({key:?}); {owner} does")
     }
 

@@ -1,6 +1,7 @@
 //! The way of a request, outer to inner; nothing else composes rooms.
 
 pub mod clusters;
+mod gate;
 mod intake;
 mod reading;
 mod upgrades;
@@ -10,19 +11,19 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 pub use self::clusters::Clusters;
-use self::{clusters::Cluster, intake::Onward, reading::Reading, upgrades::Exit};
+use self::{clusters::Cluster, gate::Stop, intake::Onward, reading::Reading, upgrades::Exit};
 use crate::{
     body::{self, Body, Boundary, Ending, Joined, Metered, Open},
     drain::Drain,
     election::{LockNames, Touch},
     listen::{Handler, token::ListenToken},
     metrics::Metrics,
-    ownership::{self, Passage, Ring},
+    ownership::Ring,
     request::{
         KubeRequest,
         accept::{BodyType, StatusEncoding},
@@ -118,23 +119,34 @@ impl Stack {
         // 5 ownership and 6 election: may this shard do it, and by what right.
         let (lock, claim) = match self.admit(cluster, request, &mut onward).await {
             Ok(admitted) => admitted,
-            Err(refusal) => {
-                self.count_refused(request, &refusal);
+            Err(stop) => {
                 onward.discard().await;
-                return Err(refusal);
+                return self.stopped(request, stop);
             }
         };
-        // 8 filter: the server is asked only for what can be read on the way back.
+        // 8 filter: the server is asked only for what can be read on the way back, and to leave out what it can.
         let reading = Reading::of(&self.ring, &cluster.name, request, lock);
-        reading.ask(request, &mut onward.parts)?;
+        let plain = reading.ask(request, &mut onward.parts)?;
         if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
             return Err(upgrades::unfilterable());
         }
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&self.agent, claim);
-        self.authorize(cluster, &mut onward)?;
+        self.authorize(cluster, &mut onward.parts.headers)?;
+        let plain = plain.map(|uri| {
+            let mut parts = onward.parts.clone();
+            parts.uri = uri;
+            parts
+        });
         // 7 upstream.
         let response = self.send(cluster, request, onward).await?;
+        let response = match plain {
+            Some(parts) if reading::may_be_about_the_selector(response.status()) => {
+                let sent = cluster.upstream.send(parts, body::empty(), traffic_of(request)).await;
+                sent.map_err(|error| error.refusal(&cluster.name, true))?
+            }
+            _ => response,
+        };
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return match (request.upgrade, exit) {
                 (Some(protocol), Some(exit)) if reading.is_whole() => {
@@ -169,14 +181,14 @@ impl Stack {
     }
 
     /// The client's credential passes as it came, unless the proxy is to use its own.
-    fn authorize(&self, cluster: &Cluster, onward: &mut Onward) -> Result<(), Refusal> {
+    fn authorize(&self, cluster: &Cluster, headers: &mut HeaderMap) -> Result<(), Refusal> {
         let Identity::Own(_) = &self.identity else { return Ok(()) };
         let missing = || {
             let message = format!("upstream {}: the proxy has no credential for it", cluster.name);
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
         };
         let credential = cluster.upstream.credential().ok_or_else(missing)?;
-        onward.parts.headers.insert(header::AUTHORIZATION, credential.header());
+        headers.insert(header::AUTHORIZATION, credential.header());
         Ok(())
     }
 
@@ -186,7 +198,7 @@ impl Stack {
         cluster: &Cluster,
         request: &KubeRequest,
         onward: &mut Onward,
-    ) -> Result<(Option<&LockNames>, Option<Claim>), Refusal> {
+    ) -> Result<(Option<&LockNames>, Option<Claim>), Stop> {
         match self.rename_lock(request, onward).await? {
             Some(lock) => Ok((Some(lock), None)),
             None => Ok((None, self.pass_gate(cluster, request, onward).await?)),
@@ -201,7 +213,7 @@ impl Stack {
         let Some(target) = request.target() else { return Ok(None) };
         let locks = &self.ring.locks;
         let touch = match locks.touch(&request.info.verb, target, request.is_write())? {
-            Touch::Create => locks.create(target, &onward.object_name(request).await?)?,
+            Touch::Create => locks.create(target, &onward.names(request).await?.name)?,
             touch => touch,
         };
         match touch {
@@ -217,22 +229,13 @@ impl Stack {
         }
     }
 
-    async fn pass_gate(
-        &self,
-        cluster: &Cluster,
-        request: &KubeRequest,
-        onward: &mut Onward,
-    ) -> Result<Option<Claim>, Refusal> {
-        let passage = match ownership::check(&self.ring, &cluster.name, request)? {
-            Passage::Unnamed => {
-                let name = onward.object_name(request).await?;
-                ownership::check_named(&self.ring, &cluster.name, request, &name)?
+    fn stopped(&self, request: &KubeRequest, stop: Stop) -> Result<Response<Body>, Refusal> {
+        match stop {
+            Stop::Refused(refusal) => {
+                self.count_refused(request, &refusal);
+                Err(refusal)
             }
-            decided => decided,
-        };
-        match passage {
-            Passage::Claimed(claim) => Ok(Some(claim)),
-            Passage::Free | Passage::Unnamed => Ok(None),
+            Stop::Answered(response) => Ok(response),
         }
     }
 

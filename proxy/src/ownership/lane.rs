@@ -13,3 +13,9 @@ pub fn holds(ring: &Ring, group: &str, resource: &str, namespace: &str) -> bool 
         _ => false,
     }
 }
+
+/// Whether a list of a kind, in one namespace or (empty) across all, can hold objects that are in the lane.
+pub fn may_hold(ring: &Ring, group: &str, resource: &str, namespace: &str) -> bool {
+    let namespace = if namespace.is_empty() { &ring.namespace } else { namespace };
+    holds(ring, group, resource, namespace)
+}

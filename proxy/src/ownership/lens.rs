@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use shoal_api::RuleMode;
-use shoal_sharding::{slot::namespace_key, slot_of};
+use shoal_api::{KeyMode, RuleMode};
+use shoal_sharding::{Object, Treatment, slot_in};
 
 use super::{Ring, lane, namespace_of};
 use crate::{
@@ -18,7 +18,12 @@ pub struct ShardLens {
     cluster: Arc<str>,
     group: String,
     resource: String,
+    /// Whether the whole response may be left to the API server to cut.
+    by_uid: bool,
 }
+
+/// What the API server can be asked to leave out by itself.
+const BY_UID: Treatment = Treatment { mode: RuleMode::Sharded, key: KeyMode::Uid };
 
 // === impl ShardLens ===
 
@@ -27,22 +32,31 @@ impl ShardLens {
     pub fn for_read(ring: &Arc<Ring>, cluster: &Arc<str>, target: &Target) -> Option<Self> {
         let (group, resource) = (&target.resource.group, &target.resource.resource);
         let namespace = namespace_of(target);
-        let sharded = ring.rules.may_hide(group, resource, namespace)
-            && !(lane::holds(ring, group, resource, namespace));
-        let needed = sharded || ring.locks.within(group, resource, namespace);
-        needed.then(|| Self {
+        let in_lane = lane::may_hold(ring, group, resource, namespace);
+        let sharded =
+            ring.rules.may_hide(group, resource, namespace) && !lane::holds(ring, group, resource, namespace);
+        let locks = ring.locks.within(group, resource, namespace);
+        (sharded || locks).then(|| Self {
             ring: ring.clone(),
             cluster: cluster.clone(),
             group: group.clone(),
             resource: resource.clone(),
+            by_uid: !locks && !in_lane && ring.rules.is_uniform(group, resource, namespace, BY_UID),
         })
     }
 
-    fn is_shown(&self, view: View<'_>) -> bool {
+    /// The `shardSelector` of exactly what this lens shows; none if there is none. Whether a server heeds it is not
+    /// known beforehand, and a watch never tells: what comes is looked at all the same.
+    pub fn shard_selector(&self) -> Option<&str> {
+        self.ring.shard_selector.as_deref().filter(|_| self.by_uid)
+    }
+
+    fn is_shown(&self, View { namespace, name, uid }: View<'_>) -> bool {
         let Self { ring, group, resource, .. } = self;
-        let sharded = ring.rules.mode(group, resource, view.namespace) == RuleMode::Sharded
-            && !lane::holds(ring, group, resource, view.namespace);
-        !sharded || ring.slots.contains(slot_of(&self.cluster, namespace_key(view.namespace, view.name)))
+        let treatment = ring.rules.treatment(group, resource, namespace);
+        treatment.mode != RuleMode::Sharded
+            || lane::holds(ring, group, resource, namespace)
+            || ring.slots.contains(slot_in(treatment.key, &self.cluster, Object { namespace, name, uid }))
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Ring {
     pub map: SlotMap,
     /// The slots of this shard, for the filter.
     pub slots: Slots,
+    /// The same for the API server, of uids; none where that is of no use.
+    pub shard_selector: Option<String>,
     /// The leader election locks.
     pub locks: Locks,
 }
@@ -70,9 +72,11 @@ impl Ring {
         if let Some(owner) = map.owners().into_keys().find(|owner| !is_shard(&name, spec.shards, owner)) {
             return Err(RingError::StrangeOwner { owner: owner.to_owned(), ring: name, shards: spec.shards });
         }
+        let slots = map.slots_of(shard);
         Ok(Self {
             locks: Locks::new(&spec.leader_election.locks, &name, shard),
-            slots: map.slots_of(shard),
+            shard_selector: shoal_sharding::shard_selector(&slots),
+            slots,
             rules: Rules::new(&spec.resources),
             shard: shard.to_owned(),
             namespace: namespace.unwrap_or_default(),

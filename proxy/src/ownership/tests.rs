@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, Method};
 use shoal_api::manifest;
+use shoal_sharding::slot_of;
 
 use super::*;
 
@@ -23,7 +24,7 @@ fn ask(method: &str, path: &str) -> Result<Passage, Refusal> {
     let path = path.replace("MINE", &key_where(true)).replace("OTHER", &key_where(false));
     let method: Method = method.parse().unwrap();
     let request = KubeRequest::parse(&method, &path.parse().unwrap(), &HeaderMap::new()).unwrap();
-    check(&ring(), "hub", &request)
+    Gate::of(&ring(), "hub", &request).map_or(Ok(Passage::Free), Gate::check)
 }
 
 fn refusal(method: &str, path: &str) -> Refusal {
@@ -101,7 +102,7 @@ fn the_name_of_a_cluster_scoped_create_is_in_its_body() {
     assert_eq!(ask("POST", "/api/v1/namespaces"), Ok(Passage::Unnamed));
     let path = "/api/v1/namespaces".parse().unwrap();
     let request = KubeRequest::parse(&Method::POST, &path, &HeaderMap::new()).unwrap();
-    let named = |name: &str| check_named(&ring(), "hub", &request, name);
+    let named = |name: &str| Gate::of(&ring(), "hub", &request).unwrap().named(name);
     assert!(matches!(named(&key_where(true)), Ok(Passage::Claimed(_))));
     assert_eq!(named(&key_where(false)).unwrap_err().code, 503);
     let nameless = named("").unwrap_err();
@@ -137,4 +138,130 @@ fn a_ring_must_fit_its_map_and_its_shard() {
     assert!(error(FILES, "kcm-00").contains("not a shard"));
     assert!(error(&FILES.replace("owner: kcm-1", "owner: kcm-7"), "kcm-0").contains("kcm-7"));
     assert!(error(&FILES.replace("first: 128", "first: 129"), "kcm-0").contains("gapless"));
+}
+
+/// The ring with all its sharded kinds keyed in another way.
+fn keyed(mode: &str) -> Ring {
+    let files = FILES.replace("mode: Sharded}", &format!("mode: Sharded, key: {mode}}}"));
+    Ring::compile(&manifest::Ring::parse([files.as_str()]).unwrap(), "kcm-0", 1).unwrap()
+}
+
+fn ask_of<T>(mode: &str, method: &str, path: &str, ask: impl FnOnce(Gate<'_>) -> T) -> T {
+    let path = path.replace("MINE", &key_where(true)).replace("OTHER", &key_where(false));
+    let method: Method = method.parse().unwrap();
+    let request = KubeRequest::parse(&method, &path.parse().unwrap(), &HeaderMap::new()).unwrap();
+    ask(Gate::of(&keyed(mode), "hub", &request).unwrap())
+}
+
+/// The code of a refusal and its cause, or what passes.
+fn outcome(result: Result<Passage, Refusal>) -> String {
+    match result {
+        Ok(Passage::Claimed(_)) => "claimed".to_owned(),
+        Ok(passage) => format!("{passage:?}"),
+        Err(refusal) => {
+            let cause = refusal.cause.unwrap();
+            format!("{} {} {}", refusal.code.as_u16(), cause.reason, cause.field)
+        }
+    }
+}
+
+#[test]
+fn each_key_mode_asks_for_its_part_of_the_object() {
+    for (mode, method, path, wanted) in [
+        ("name", "PUT", "/api/v1/namespaces/OTHER/pods/MINE", "claimed"),
+        ("name", "POST", "/api/v1/namespaces/OTHER/pods/MINE/binding", "claimed"),
+        ("name", "PATCH", "/api/v1/namespaces/MINE/pods/OTHER/status", "409 ForeignSlot metadata.name"),
+        ("name", "POST", "/api/v1/namespaces/MINE/pods", "Unnamed"),
+        ("name", "DELETE", "/api/v1/namespaces/MINE/pods", "403 NotNarrowed metadata.name"),
+        ("name", "DELETE", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3DMINE", "claimed"),
+        (
+            "name",
+            "DELETE",
+            "/api/v1/namespaces/MINE/pods?fieldSelector=metadata.name%3DOTHER",
+            "403 ForeignSlot metadata.name",
+        ),
+        ("uid", "POST", "/api/v1/namespaces/OTHER/pods", "Free"),
+        ("uid", "PATCH", "/api/v1/namespaces/OTHER/pods/web", "Unidentified"),
+        ("uid", "POST", "/api/v1/namespaces/OTHER/pods/web/eviction", "Unidentified"),
+        ("uid", "DELETE", "/api/v1/namespaces/MINE/pods", "403 NotNarrowed metadata.uid"),
+        (
+            "uid",
+            "DELETE",
+            "/api/v1/namespaces/MINE/pods?fieldSelector=metadata.name%3DMINE",
+            "403 NotNarrowed metadata.uid",
+        ),
+        ("uid", "POST", "/api/v1/namespaces/OTHER/events", "Free"),
+    ] {
+        assert_eq!(
+            ask_of(mode, method, path, |gate| outcome(gate.check())),
+            wanted,
+            "{mode} {method} {path}"
+        );
+    }
+}
+
+#[test]
+fn all_objects_of_a_cluster_have_one_owner() {
+    let cluster_with = |owner: &str| {
+        let mut clusters = (0..).map(|n: u32| format!("cluster-{n}"));
+        clusters.find(|cluster| ring().map.owned_at(slot_of(cluster, ""), owner).is_some()).unwrap()
+    };
+    let (own, foreign) = (cluster_with("kcm-0"), cluster_with("kcm-1"));
+    for (method, path, refused) in [
+        ("POST", "/api/v1/namespaces/x/pods", "503 ForeignSlot "),
+        ("PUT", "/api/v1/namespaces/x/pods/web", "409 ForeignSlot "),
+        ("DELETE", "/api/v1/namespaces/x/pods", "403 ForeignSlot "),
+    ] {
+        let request = KubeRequest::parse(&method.parse().unwrap(), &path.parse().unwrap(), &HeaderMap::new());
+        let (ring, request) = (keyed("cluster"), request.unwrap());
+        let ask = |cluster| outcome(Gate::of(&ring, cluster, &request).unwrap().check());
+        assert_eq!((ask(&own).as_str(), ask(&foreign).as_str()), ("claimed", refused), "{method}");
+    }
+}
+
+#[test]
+fn a_uid_decides_once_it_is_known() {
+    let uids = |owned: bool| {
+        let uids = (0..).map(|n: u32| format!("uid-{n}"));
+        uids.into_iter().find(|uid| ring().slots.contains(shoal_sharding::slot::slot_of_uid(uid)) == owned)
+    };
+    let ask = |method, path, uid: &str| ask_of("uid", method, path, |gate| outcome(gate.identified(uid)));
+    let (own, foreign) = (uids(true).unwrap(), uids(false).unwrap());
+    for (method, path) in [("PUT", "/api/v1/nodes/x"), ("DELETE", "/api/v1/namespaces/x/pods/web")] {
+        assert_eq!(ask(method, path, &own), "claimed");
+        assert_eq!(ask(method, path, &foreign), "409 ForeignSlot metadata.uid");
+    }
+}
+
+#[test]
+fn a_name_is_drawn_only_from_own_slots() {
+    let (mine, other) = (key_where(true), key_where(false));
+    for (name, owned) in [(&mine, true), (&other, false)] {
+        assert_eq!(ask_of("name", "POST", "/api/v1/namespaces/x/pods", |gate| gate.owns_name(name)), owned);
+    }
+    let none = ask_of("name", "POST", "/api/v1/namespaces/x/pods", |gate| gate.no_own_name("web-"));
+    assert_eq!((none.code.as_u16(), none.retry_after, none.cause.unwrap().reason), (503, None, "NoName"));
+}
+
+#[test]
+fn the_api_server_is_asked_to_cut_only_what_is_hidden_whole() {
+    let selector = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')";
+    for (mode, path, asked) in [
+        ("uid", "/api/v1/namespaces/x/pods", true),
+        ("uid", "/api/v1/namespaces/x/pods?watch=1", true),
+        // Across namespaces a kind without namespaces could be meant, whose rule is another one.
+        ("uid", "/api/v1/pods", false),
+        ("uid", "/apis/coordination.k8s.io/v1/namespaces/x/leases", true),
+        ("uid", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", false),
+        ("uid", "/api/v1/namespaces/kube-system/serviceaccounts", false),
+        ("uid", "/api/v1/namespaces/x/serviceaccounts", true),
+        ("name", "/api/v1/namespaces/x/pods", false),
+        ("namespace", "/api/v1/namespaces/x/pods", false),
+    ] {
+        let (ring, request) = (std::sync::Arc::new(keyed(mode)), path.parse().unwrap());
+        let request = KubeRequest::parse(&Method::GET, &request, &HeaderMap::new()).unwrap();
+        let lens = lens::ShardLens::for_read(&ring, &"hub".into(), request.target().unwrap());
+        let sent = lens.as_ref().and_then(lens::ShardLens::shard_selector);
+        assert_eq!(sent, asked.then_some(selector), "{mode} {path}");
+    }
 }

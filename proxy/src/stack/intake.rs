@@ -12,14 +12,18 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::json;
 use tokio::time::timeout;
 use tower_http::timeout::TimeoutBody;
 
 use crate::{
     body::{self, Body, BodyError, Joined},
     election::LockNames,
-    filter::{Encoding, object},
-    request::{KubeRequest, accept::BodyType, path::Target, query::Query, selector},
+    filter::{
+        Encoding,
+        object::{self, OwnedView, delete},
+    },
+    request::{KubeRequest, RequestError, accept::BodyType, path::Target, query::Query, selector},
     respond::Refusal,
     upstream::user_agent::{self, Claim},
 };
@@ -82,16 +86,40 @@ impl Onward {
         Ok(Self { parts, body: cut.watch(body), cut, read: None })
     }
 
-    /// The name of the object in the body; empty if the API server is asked to choose one.
-    pub(super) async fn object_name(&mut self, request: &KubeRequest) -> Result<String, Refusal> {
+    /// The names of the object in the body; without one the API server is asked to choose it.
+    pub(super) async fn names(&mut self, request: &KubeRequest) -> Result<OwnedView, Refusal> {
         let bytes = self.read().await?;
-        let encoding = match request.body {
-            BodyType::Json => Encoding::Json,
-            BodyType::Protobuf => Encoding::Protobuf,
-            _ => return Err(unreadable(&"only JSON and protobuf can be read here")),
+        object::view(&bytes, encoding(request)?).map_err(|error| unreadable(&error))
+    }
+
+    /// Puts a name into the object in the body, which has none.
+    pub(super) async fn give_name(&mut self, request: &KubeRequest, name: &str) -> Result<(), Refusal> {
+        let bytes = self.read().await?;
+        let named = object::give_name(&bytes, encoding(request)?, name);
+        self.replace(named.map_err(|error| unreadable(&error))?);
+        Ok(())
+    }
+
+    /// The uid that a delete demands of its object by itself.
+    pub(super) async fn demanded_uid(&mut self, request: &KubeRequest) -> Result<Option<String>, Refusal> {
+        match self.read().await? {
+            bytes if bytes.is_empty() => Ok(None),
+            bytes => delete::demanded_uid(&bytes, encoding(request)?).map_err(|error| unreadable(&error)),
+        }
+    }
+
+    /// Lets a delete demand that uid of its object. The server reads options in the query only where there is no body,
+    /// so they move into it.
+    pub(super) async fn demand_uid(&mut self, request: &KubeRequest, uid: &str) -> Result<(), Refusal> {
+        let bytes = self.read().await?;
+        let demanding = if bytes.is_empty() {
+            self.parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            delete_options(&Query::new(self.parts.uri.query()), uid).map_err(|error| bad_request(&error))?
+        } else {
+            delete::demand_uid(&bytes, encoding(request)?, uid).map_err(|error| unreadable(&error))?
         };
-        let view = object::view(&bytes, encoding).map_err(|error| unreadable(&error))?;
-        Ok(view.name)
+        self.replace(demanding);
+        Ok(())
     }
 
     /// Puts the shard's own lock in place of the one that the controller knows: in path and body.
@@ -187,6 +215,37 @@ pub(super) async fn discard(body: &mut (impl HttpBody<Data = Bytes> + Unpin)) {
     };
     // Whoever sends more, or more slowly, gets the answer at once.
     let _ = timeout(DISCARD_TIME, rest).await;
+}
+
+/// The encoding of a body that is an object.
+fn encoding(request: &KubeRequest) -> Result<Encoding, Refusal> {
+    match request.body {
+        BodyType::Json => Ok(Encoding::Json),
+        BodyType::Protobuf => Ok(Encoding::Protobuf),
+        _ => Err(unreadable(&"only JSON and protobuf can be read here")),
+    }
+}
+
+/// The options of a delete that are in its query (apimachinery `meta/v1/conversion.go`), as a body. A value that the
+/// server would refuse is refused there as well.
+fn delete_options(query: &Query, uid: &str) -> Result<Bytes, RequestError> {
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}});
+    for key in [
+        "gracePeriodSeconds",
+        "orphanDependents",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        "propagationPolicy",
+        "dryRun",
+    ] {
+        let Some(value) = query.get(key)?.filter(|value| !value.is_empty()) else { continue };
+        options[key] = match key {
+            "dryRun" => json!([value]),
+            "propagationPolicy" => json!(value),
+            // A number or a boolean, which JSON writes as the query does.
+            _ => serde_json::from_str(&value).unwrap_or_else(|_| json!(value)),
+        };
+    }
+    Ok(options.to_string().into())
 }
 
 fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Refusal> {

@@ -3,9 +3,9 @@
 //! Decided before the request goes upstream, because the server has to be asked for a form that
 //! can be read. What comes back in another form is refused, never passed unread.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
         KubeRequest,
         accept::{self, BodyType},
         path::Verb,
+        query::Query,
     },
     respond::Refusal,
     upstream::Received,
@@ -29,6 +30,8 @@ use crate::{
 
 /// A lock is small; the API server stores no object larger than this.
 const OBJECT_BYTES: usize = 3 << 20;
+
+const SHARD_SELECTOR: &str = "shardSelector";
 
 /// How a response is read.
 pub(super) enum Reading {
@@ -68,18 +71,21 @@ impl Reading {
         matches!(self, Self::Whole)
     }
 
-    /// Asks the server only for what can be read.
-    pub(super) fn ask(&self, request: &KubeRequest, parts: &mut Parts) -> Result<(), Refusal> {
+    /// Asks the server only for what can be read, and to leave out by itself what it can. Where it was asked for the latter
+    /// this returns the target without that, as a server may refuse it.
+    pub(super) fn ask(&self, request: &KubeRequest, parts: &mut Parts) -> Result<Option<Uri>, Refusal> {
         if self.is_whole() {
-            return Ok(());
+            return Ok(None);
         }
         let accept = accept::readable_by_filter(request.accept.as_deref())
             .map_err(|error| Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", error.to_string()))?;
-        let accept = HeaderValue::from_str(&accept)
-            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string()))?;
+        let accept = HeaderValue::from_str(&accept).map_err(|error| bad_request(&error))?;
         parts.headers.insert(header::ACCEPT, accept);
         parts.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        Ok(())
+        match self {
+            Self::Filtered(_, lens) => lens.shard_selector().map_or(Ok(None), |own| push_down(own, parts)),
+            Self::Whole | Self::Lock(_) => Ok(None),
+        }
     }
 
     /// Makes the response that the client gets.
@@ -111,6 +117,27 @@ impl Reading {
     }
 }
 
+/// Adds a selector, unless the client has one of its own: only one can be said.
+fn push_down(selector: &str, parts: &mut Parts) -> Result<Option<Uri>, Refusal> {
+    let mut query = Query::new(parts.uri.query());
+    if query.get(SHARD_SELECTOR).map_err(|error| bad_request(&error))?.is_some() {
+        return Ok(None);
+    }
+    query.append(SHARD_SELECTOR, selector);
+    let target = query.path_and_query(parts.uri.path()).map_err(|error| bad_request(&error))?;
+    Ok(Some(std::mem::replace(&mut parts.uri, target.into())))
+}
+
+/// Whether a server that knows no `shardSelector`, or not ours, may have answered so. kube-apiserver 1.36 has 500 for one
+/// that it cannot read.
+pub(super) fn may_be_about_the_selector(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 422 | 500 | 501)
+}
+
+pub(super) fn bad_request(error: &dyn Display) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
+}
+
 // === impl ObjectMeter ===
 
 impl Meter for ObjectMeter {
@@ -126,7 +153,7 @@ impl Meter for ObjectMeter {
 }
 
 /// Which of the two forms that can be read a response has.
-fn readable(headers: &HeaderMap) -> Result<Encoding, Refusal> {
+pub(super) fn readable(headers: &HeaderMap) -> Result<Encoding, Refusal> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let coding = text(header::CONTENT_ENCODING).unwrap_or("identity");
     if coding != "identity" {
@@ -149,7 +176,7 @@ fn unusable(error: &BodyError) -> Refusal {
     }
 }
 
-fn unreadable(what: &str) -> Refusal {
+pub(super) fn unreadable(what: &str) -> Refusal {
     let message = format!(
         "upstream answered with {what}: the proxy cannot tell whose objects are in it and passes none"
     );
@@ -173,4 +200,25 @@ async fn rename(response: Response<Metered<Received>>, lock: &LockNames) -> Resu
     };
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(renamed.len()));
     Ok(Response::from_parts(parts, body::full(renamed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_added_unless_the_client_has_its_own() {
+        let asked = |target: &str| {
+            let mut parts = http::Request::get(target).body(()).unwrap().into_parts().0;
+            let plain = push_down("shardRange(a, '0x0')", &mut parts).unwrap();
+            (parts.uri.to_string(), plain.map(|uri| uri.to_string()))
+        };
+        let added = "shardSelector=shardRange%28a%2C%20%270x0%27%29";
+        for (target, with) in [("/api/v1/pods", "?"), ("/api/v1/pods?limit=5&watch=1", "&")] {
+            assert_eq!(asked(target), (format!("{target}{with}{added}"), Some(target.to_owned())));
+        }
+        for own in ["/api/v1/pods?shardSelector=", "/api/v1/pods?a=1&shardSelector=x"] {
+            assert_eq!(asked(own), (own.to_owned(), None));
+        }
+    }
 }

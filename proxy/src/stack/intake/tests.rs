@@ -37,7 +37,7 @@ async fn renamed(method: &str, target: &str, content_type: &str, body: &str) -> 
     let lock = match locks.touch(&request.info.verb, request.target().unwrap(), request.is_write()).unwrap() {
         Touch::Lock(lock) => lock.clone(),
         Touch::Create => {
-            let name = onward.object_name(&request).await.unwrap();
+            let name = onward.names(&request).await.unwrap().name;
             let Touch::Lock(lock) = locks.create(request.target().unwrap(), &name).unwrap() else {
                 panic!("{name}")
             };
@@ -173,7 +173,7 @@ async fn a_body_is_bounded_whether_it_tells_its_length_or_not() {
     let untold = Full::new(Bytes::from(large)).map_frame(|frame| frame);
     assert_eq!(untold.size_hint().lower(), 0);
     let mut onward = Onward::new(&request, small.unwrap().parts, untold).unwrap();
-    assert_eq!(onward.object_name(&request).await.unwrap_err().code, 413);
+    assert_eq!(onward.names(&request).await.unwrap_err().code, 413);
 }
 
 /// Most bodies are read by the connection upstream only.
@@ -264,7 +264,7 @@ async fn a_body_that_is_read_here_has_a_deadline() {
     for (pause, time) in [(BODY_PAUSE / 2, READ_TIME), (BODY_PAUSE * 100, BODY_PAUSE)] {
         let (request, mut slow) = slow("/api/v1/namespaces", pause);
         let begun = Instant::now();
-        assert_eq!(slow.object_name(&request).await.unwrap_err().code, 400, "{pause:?}");
+        assert_eq!(slow.names(&request).await.unwrap_err().code, 400, "{pause:?}");
         assert_eq!(begun.elapsed(), time, "{pause:?}");
         // Nothing is left that could be waited for again.
         slow.discard().await;
@@ -292,4 +292,44 @@ fn a_request_is_signed() {
     let mut onward = onward.unwrap();
     onward.sign("kcm/kcm-0@1", Some(Claim { slot: Slot(3), epoch: 2 }));
     assert_eq!(onward.parts.headers[header::USER_AGENT], "shoal/kcm/kcm-0@1 :3.2");
+}
+
+#[tokio::test]
+async fn a_delete_gets_its_demand_in_a_body_and_the_query_moves_along() {
+    let path = "/api/v1/namespaces/x/pods/web";
+    for (query, wanted) in [
+        ("", json!({})),
+        (
+            "?gracePeriodSeconds=0&propagationPolicy=Foreground&orphanDependents=&pretty=1",
+            json!({"gracePeriodSeconds": 0, "propagationPolicy": "Foreground"}),
+        ),
+        ("?dryRun=All&orphanDependents=true", json!({"dryRun": ["All"], "orphanDependents": true})),
+        // The server refuses it in either form.
+        ("?gracePeriodSeconds=soon", json!({"gracePeriodSeconds": "soon"})),
+    ] {
+        let (request, onward) = onward("DELETE", &format!("{path}{query}"), "text/plain", "");
+        let mut onward = onward.unwrap();
+        assert_eq!(onward.demanded_uid(&request).await.unwrap(), None);
+        onward.demand_uid(&request, "u").await.unwrap();
+        assert_eq!(onward.parts.headers[header::CONTENT_TYPE], "application/json");
+        let body: serde_json::Value = serde_json::from_slice(&onward.read().await.unwrap()).unwrap();
+        let mut wanted = wanted;
+        wanted["kind"] = "DeleteOptions".into();
+        wanted["apiVersion"] = "v1".into();
+        wanted["preconditions"] = json!({"uid": "u"});
+        assert_eq!(body, wanted, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_delete_with_a_body_keeps_it() {
+    let body = r#"{"kind":"DeleteOptions","preconditions":{"uid":"own"}}"#;
+    let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/json", body);
+    assert_eq!(given.unwrap().demanded_uid(&request).await.unwrap().as_deref(), Some("own"));
+    let (request, given) = onward("DELETE", "/api/v1/nodes/n?dryRun=All", "application/json", "{}");
+    let mut given = given.unwrap();
+    given.demand_uid(&request, "u").await.unwrap();
+    assert_eq!(given.read().await.unwrap(), r#"{"preconditions":{"uid":"u"}}"#);
+    let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/yaml", "{}");
+    assert_eq!(given.unwrap().demand_uid(&request, "u").await.unwrap_err().code, 415);
 }

@@ -1,0 +1,207 @@
+//! What the gate asks for beyond the head of a request: the name of a new object, the uid of an existing one.
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header, request::Parts};
+use http_body_util::{BodyExt, Limited};
+
+use super::{Cluster, Stack, intake::Onward, reading};
+use crate::{
+    body::{self, Body},
+    filter::object,
+    ownership::{Gate, Passage, names},
+    request::{
+        KubeRequest,
+        accept::{BodyType, StatusEncoding},
+        path::{Target, Verb},
+    },
+    respond::Refusal,
+    upstream::{Received, Traffic, user_agent, user_agent::Claim},
+};
+
+/// The API server stores no object larger than this, and its metadata are less.
+const METADATA_BYTES: usize = 3 << 20;
+
+/// Why a request goes no further.
+pub(super) enum Stop {
+    /// The proxy refuses it.
+    Refused(Refusal),
+    /// The API server answered it already: the object is not there, or the client may not even look at it.
+    Answered(Response<Body>),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Stack {
+    /// The claim of a write; none where no slot is asked for.
+    pub(super) async fn pass_gate(
+        &self,
+        cluster: &Cluster,
+        request: &KubeRequest,
+        onward: &mut Onward,
+    ) -> Result<Option<Claim>, Stop> {
+        let Some(gate) = Gate::of(&self.ring, &cluster.name, request) else { return Ok(None) };
+        let passage = match gate.check()? {
+            Passage::Unnamed => gate.named(&name(gate, request, onward).await?)?,
+            Passage::Unidentified => match self.identify(cluster, request, onward).await? {
+                Some(uid) => gate.identified(&uid)?,
+                None => Passage::Free,
+            },
+            decided => decided,
+        };
+        match passage {
+            Passage::Claimed(claim) => Ok(Some(claim)),
+            Passage::Free | Passage::Unnamed | Passage::Unidentified => Ok(None),
+        }
+    }
+
+    /// The uid of the object that a write is about; none if there is no object and the write is to create it.
+    ///
+    /// A delete is bound to that uid, so that it cannot meet another object of the same name.
+    async fn identify(
+        &self,
+        cluster: &Cluster,
+        request: &KubeRequest,
+        onward: &mut Onward,
+    ) -> Result<Option<String>, Stop> {
+        let deletes = request.info.verb == Verb::Delete;
+        if deletes && let Some(uid) = onward.demanded_uid(request).await? {
+            return Ok(Some(uid));
+        }
+        let response = self.look_up(cluster, question(request, &onward.parts, &self.agent)?).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND if is_apply(request) => return Ok(None),
+            status if status.is_success() => {}
+            _ => return Err(Stop::Answered(response.map(|body| body.map_err(Into::into).boxed_unsync()))),
+        }
+        let uid = uid_in(response).await?;
+        if deletes {
+            onward.demand_uid(request, &uid).await?;
+        }
+        Ok(Some(uid))
+    }
+
+    /// Sends the question, with the client's own credential.
+    async fn look_up(&self, cluster: &Cluster, mut question: Parts) -> Result<Response<Received>, Refusal> {
+        self.authorize(cluster, &mut question.headers)?;
+        let sent = cluster.upstream.send(question, body::empty(), Traffic::Call).await;
+        sent.map_err(|error| error.refusal(&cluster.name, true))
+    }
+}
+
+/// The name of a new object: its own, or one that is drawn where it leaves the choice.
+async fn name(gate: Gate<'_>, request: &KubeRequest, onward: &mut Onward) -> Result<String, Refusal> {
+    let given = onward.names(request).await?;
+    if !given.name.is_empty() || given.generate_name.is_empty() {
+        return Ok(given.name);
+    }
+    let drawn = names::draw(&given.generate_name, &mut fastrand::Rng::new(), |name| gate.owns_name(name));
+    let drawn = drawn.ok_or_else(|| gate.no_own_name(&given.generate_name))?;
+    onward.give_name(request, &drawn).await?;
+    Ok(drawn)
+}
+
+/// Asks for the metadata of a write's object: under the same path and identity, and without anything that is about the
+/// write.
+fn question(request: &KubeRequest, write: &Parts, agent: &str) -> Result<Parts, Refusal> {
+    let (mut parts, ()) = http::Request::new(()).into_parts();
+    let name = request.target().and_then(|target| target.name_in_path.clone());
+    let path = name.and_then(|name| write.uri.path().get(..name.end)).unwrap_or_default();
+    parts.uri = path.parse::<Uri>().map_err(|error| reading::bad_request(&error))?;
+    parts.headers = identity(&write.headers);
+    parts.headers.insert(header::ACCEPT, HeaderValue::from_static(accept(request.status)));
+    let agent = user_agent::extend(write.headers.get(header::USER_AGENT), agent, None);
+    parts.headers.insert(header::USER_AGENT, agent);
+    Ok(parts)
+}
+
+/// The headers that say who asks.
+fn identity(headers: &HeaderMap) -> HeaderMap {
+    let says_who = |name: &str| name == "authorization" || name.starts_with("impersonate-");
+    let headers = headers.iter().filter(|(name, _)| says_who(name.as_str()));
+    headers.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Metadata are enough; a server that cannot cut them out sends the object. A refusal must suit the client.
+fn accept(encoding: StatusEncoding) -> &'static str {
+    match encoding {
+        StatusEncoding::Json => {
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+        }
+        StatusEncoding::Protobuf => {
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+             application/vnd.kubernetes.protobuf,\
+             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+        }
+    }
+}
+
+/// Whether a write creates an object that is not there. A PUT does for a few kinds, but it would also overwrite an object
+/// that appears in between, so it is answered as for all others.
+fn is_apply(request: &KubeRequest) -> bool {
+    let on_object = request.target().is_some_and(|target: &Target| target.subresource.is_empty());
+    let is_patch = request.info.verb == Verb::Patch;
+    is_patch && on_object && matches!(request.body, BodyType::ApplyYaml | BodyType::ApplyCbor)
+}
+
+async fn uid_in(response: Response<Received>) -> Result<String, Refusal> {
+    let encoding = reading::readable(response.headers())?;
+    #[allow(clippy::disallowed_methods, reason = "bounded")]
+    let bytes = Limited::new(response.into_body(), METADATA_BYTES).collect().await;
+    let bytes = bytes.map_err(|error| reading::unreadable(&format!("an object that broke off ({error})")))?;
+    let view = object::view(&bytes.to_bytes(), encoding);
+    Ok(view.map_err(|error| reading::unreadable(&error.to_string()))?.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_looked_up_under_its_own_path_and_by_the_same_identity() {
+        for (target, path) in [
+            ("/api/v1/namespaces/a/pods/web/eviction?dryRun=All", "/api/v1/namespaces/a/pods/web"),
+            ("/api/v1/namespaces/a/finalize", "/api/v1/namespaces/a"),
+            (
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab?x=1",
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab",
+            ),
+        ] {
+            let write = http::Request::put(target)
+                .header("authorization", "Bearer t")
+                .header("impersonate-extra-a", "b")
+                .header("content-type", "application/json")
+                .header("content-length", "7")
+                .header("audit-id", "1")
+                .header("accept", "application/vnd.kubernetes.protobuf");
+            let write = write.body(()).unwrap().into_parts().0;
+            let request = KubeRequest::parse(&write.method, &write.uri, &write.headers).unwrap();
+            let asked = question(&request, &write, "kcm/kcm-0@1").unwrap();
+            assert_eq!((asked.method, asked.uri.to_string().as_str()), (Method::GET, path));
+            let mut names: Vec<_> = asked.headers.keys().map(ToString::to_string).collect();
+            names.sort();
+            assert_eq!(names, ["accept", "authorization", "impersonate-extra-a", "user-agent"]);
+            let accept = asked.headers[header::ACCEPT].to_str().unwrap();
+            assert!(accept.starts_with("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata"));
+        }
+    }
+
+    #[test]
+    fn only_an_apply_creates_what_is_not_there() {
+        let is_apply = |method: &str, target: &str, content_type: &str| {
+            let write =
+                http::Request::builder().method(method).uri(target).header("content-type", content_type);
+            let write = write.body(()).unwrap().into_parts().0;
+            is_apply(&KubeRequest::parse(&write.method, &write.uri, &write.headers).unwrap())
+        };
+        let (pod, yaml) = ("/api/v1/namespaces/a/pods/web", "application/apply-patch+yaml");
+        assert!(is_apply("PATCH", pod, yaml));
+        assert!(!is_apply("PATCH", &format!("{pod}/status"), yaml));
+        assert!(!is_apply("PUT", pod, yaml));
+        assert!(!is_apply("PATCH", pod, "application/merge-patch+json"));
+    }
+}
