@@ -76,6 +76,7 @@ mod tests {
             resource: "pods".to_owned(),
             namespace: Some(namespace.to_owned()),
             name: name.map(str::to_owned),
+            uid: None,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Event {
     pub response_status: Option<ResponseStatus>,
     /// The body as sent, from level `Request` up: an object, delete options or a patch.
     pub request_object: Option<Value>,
+    /// The answer's body, at level `RequestResponse`: the object as it is now, or a Status.
+    pub response_object: Option<Value>,
 }
 
 /// When in the life of a request an event was made.
@@ -73,6 +75,8 @@ pub struct ObjectRef {
     pub namespace: String,
     /// Empty for collections and for creates that let the server choose.
     pub name: String,
+    /// Filled in from the body where that is an object with a uid.
+    pub uid: String,
     /// Empty for the object itself.
     pub subresource: String,
 }
@@ -159,6 +163,11 @@ impl Event {
     /// Whether it makes objects go away: delete, deletecollection, eviction.
     pub fn is_deletion(&self) -> bool {
         matches!(self.verb.as_str(), "delete" | "deletecollection") || self.is_eviction()
+    }
+
+    /// Whether it made a new object, by whatever verb: update and apply create too.
+    pub fn is_creation(&self) -> bool {
+        self.code() == 201 && self.object_ref.as_ref().is_some_and(|it| it.subresource.is_empty())
     }
 
     /// Whether it was a trial that changes nothing. A delete with a body takes its options from there alone, so

@@ -11,8 +11,8 @@ use crate::{
     map::{Owners, Standing},
     object::Object,
     report::Report,
-    ring::{Ring, Writers},
-    slot::slot_of,
+    ring::{Key, Ring, Writers},
+    slot::{slot_of, slot_of_uid},
 };
 
 /// What is judged, and by what.
@@ -111,12 +111,21 @@ impl Judge {
 
     fn judge(&mut self, cluster: &str, event: &Event, object: &Object) -> Result<(), Objection> {
         let writers = self.case.ring.writers(object);
-        if matches!(writers, Writers::Owner(_)) {
+        // A new object belongs to nobody before it has its uid.
+        let is_unowned = matches!(writers, Writers::Owner(Key::Uid(_))) && event.is_creation();
+        if matches!(writers, Writers::Owner(_)) && !is_unowned {
             self.report.judged += 1;
         }
         let mark = self.case.check_mark(event, object)?;
         match writers {
+            Writers::Owner(_) if is_unowned => {
+                check_no_claim(object, &mark)?;
+                self.report.unproved += 1;
+            }
             Writers::Owner(key) => {
+                if key == Key::Uid(None) {
+                    self.report.unproved += 1;
+                }
                 let slot = self.case.check_owner(cluster, object, key, &mark)?;
                 self.check_late(Write { cluster, event, object, slot: slot.slot, epoch: slot.epoch }, &mark)?;
                 self.report.count_write(mark.shard, object.kind());
@@ -205,18 +214,24 @@ impl Case {
         &self,
         cluster: &str,
         object: &Object,
-        key: Option<&str>,
+        key: Key<'_>,
         mark: &Mark<'_>,
     ) -> Result<Claim, Objection> {
         let shard = mark.shard;
         let claim = mark.claim.ok_or_else(|| {
             (Reason::MalformedSuffix, format!("{object}: the suffix of {shard} claims no slot"))
         })?;
-        let key =
-            key.ok_or_else(|| (Reason::Unjudgeable, format!("the log does not show the key of {object}")))?;
-        let (slot, epoch, real) = (claim.slot, claim.epoch, slot_of(cluster, key));
+        let (slot, epoch) = (claim.slot, claim.epoch);
+        let (text, real) = match key {
+            Key::Text(text) => (text, slot_of(cluster, text)),
+            Key::Uid(Some(uid)) => (uid, slot_of_uid(uid)),
+            Key::Uid(None) => ("", slot),
+            Key::Hidden => {
+                return Err((Reason::Unjudgeable, format!("the log does not show the key of {object}")));
+            }
+        };
         if slot != real {
-            let message = format!("{shard} claims slot {slot} for {object}; key {key:?} is in slot {real}");
+            let message = format!("{shard} claims slot {slot} for {object}; key {text:?} is in slot {real}");
             return Err((Reason::WrongSlot, message));
         }
         let but = match self.owners.standing(shard, slot, epoch) {

@@ -38,7 +38,7 @@ impl Seen {
         };
         let highest = self.epochs.entry(key).or_insert(write.epoch);
         // What is created anew is another object; preconditions cannot fence a create.
-        if self.fence == FenceMode::Preconditions && creates(write.event) {
+        if self.fence == FenceMode::Preconditions && write.event.is_creation() {
             *highest = write.epoch;
         }
         let late = (write.epoch < *highest).then_some(*highest);
@@ -49,9 +49,4 @@ impl Seen {
 
 fn object_key(write: &Write<'_>) -> Option<String> {
     write.object.name.as_ref().map(|_| format!("{} {}", write.cluster, write.object))
-}
-
-/// Created, by whatever verb: update and apply create too.
-fn creates(event: &Event) -> bool {
-    event.code() == 201 && event.object_ref.as_ref().is_some_and(|it| it.subresource.is_empty())
 }

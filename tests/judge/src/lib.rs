@@ -10,6 +10,11 @@
 //!                       slot, map (who owned it?), late, asked
 //! ```
 //!
+//! Where the owner of an object depends on its uid, few audit policies show it. A write to such an object whose event does
+//! not is held to its claim only: the shard must have owned the slot that it names. A new object has no uid before it is
+//! written, so none is asked for. Both are counted apart, as unproved; a policy of level `RequestResponse` leaves only the
+//! latter.
+//!
 //! A write of a ring's writer is clean, foreign, late or unasked; the first that applies is its verdict. What makes
 //! a log no evidence (a cut line, no line, no ring write) counts against the run like a bad write.
 
@@ -35,5 +40,5 @@ pub use judge::{Case, Judge};
 pub use map::{Owners, Standing};
 pub use object::Object;
 pub use report::{MAX_FINDINGS, Report, ShardWrites};
-pub use ring::{FenceMode, Ring, Writers};
-pub use slot::{SLOTS, slot_of};
+pub use ring::{FenceMode, Key, Ring, Writers};
+pub use slot::{SLOTS, slot_of, slot_of_uid};

@@ -15,6 +15,9 @@ pub struct Object {
     pub namespace: Option<String>,
     /// `metadata.name`; absent for a collection and for a create that lets the server choose.
     pub name: Option<String>,
+    /// `metadata.uid`, where the server vouches for it: in its answer, or as something that the write demanded of the
+    /// object and got. Absent for a new object, which had none when it was written.
+    pub uid: Option<String>,
 }
 
 // === impl Object ===
@@ -28,12 +31,7 @@ impl Object {
         let is_namespace = group.is_empty() && resource == "namespaces";
         let namespace = non_empty(&reference.namespace).filter(|_| !is_namespace);
         let name = non_empty(&reference.name).or_else(|| name_in(event.request_object.as_ref()?));
-        Some(Self { group, resource, namespace, name })
-    }
-
-    /// What is hashed in key mode `namespace`: the namespace, else the object's own name; nothing if not known.
-    pub fn key(&self) -> Option<&str> {
-        self.namespace.as_deref().or(self.name.as_deref())
+        Some(Self { group, resource, namespace, name, uid: uid_of(event) })
     }
 
     /// `pods`, or `deployments.apps`: how kubectl writes it.
@@ -58,6 +56,20 @@ impl std::fmt::Display for Object {
 
 fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn uid_of(event: &Event) -> Option<String> {
+    if event.is_creation() {
+        return None;
+    }
+    let text = |body: &Option<Value>, pointer| {
+        body.as_ref().and_then(|body| body.pointer(pointer)).and_then(Value::as_str).and_then(non_empty)
+    };
+    let answered = ["/metadata/uid", "/details/uid"];
+    let answered = answered.into_iter().find_map(|pointer| text(&event.response_object, pointer));
+    answered
+        .or_else(|| non_empty(&event.object_ref.as_ref()?.uid))
+        .or_else(|| text(&event.request_object, "/preconditions/uid").filter(|_| event.verb == "delete"))
 }
 
 fn name_in(body: &Value) -> Option<String> {

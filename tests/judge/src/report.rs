@@ -17,6 +17,9 @@ pub struct Report {
     pub lines: u64,
     /// Writes of the ring's writers for which a slot was asked, clean or not.
     pub judged: u64,
+    /// Writes to objects keyed by a uid that the log does not show: held to their claim only, or new objects, which
+    /// belong to nobody yet. The former are among the judged.
+    pub unproved: u64,
     /// Clean writes in the lane, locks among them.
     pub lane: u64,
     /// Clean writes to unsharded kinds.
@@ -92,7 +95,11 @@ impl std::fmt::Display for Report {
             writeln!(f, "{shard}: writes={} {}", writes.writes, resources.join(" "))?;
         }
         let word = if self.is_clean() { "clean" } else { "against" };
-        write!(f, "judge: {word} lines={} writes={} lane={} ", self.lines, self.judged, self.lane)?;
+        write!(f, "judge: {word} lines={} writes={} ", self.lines, self.judged)?;
+        if self.unproved > 0 {
+            write!(f, "unproved={} ", self.unproved)?;
+        }
+        write!(f, "lane={} ", self.lane)?;
         write!(f, "unsharded={} dry_run={} refused={} ", self.unsharded, self.dry_run, self.refused)?;
         write!(f, "foreign={} late={} ", self.total(Verdict::Foreign), self.total(Verdict::Late))?;
         write!(f, "unasked={} evidence={}", self.total(Verdict::Unasked), self.total(Verdict::Evidence))

@@ -28,8 +28,8 @@ pub enum FenceMode {
 /// Who may write an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writers<'a> {
-    /// The owner of the slot of this key; absent when the log does not show it.
-    Owner(Option<&'a str>),
+    /// The owner of the slot of this key.
+    Owner(Key<'a>),
     /// Every shard: the kind is unsharded.
     AnyUnsharded,
     /// Every shard: the object is in the lane.
@@ -38,6 +38,17 @@ pub enum Writers<'a> {
     Shard(&'a str),
     /// No shard: the lock under its original name, which the coordinator holds.
     Nobody,
+}
+
+/// What leads to an object's slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// Hashed together with the cluster's name; empty where all objects of a cluster go together.
+    Text(&'a str),
+    /// A uid, hashed by itself; absent when the log does not show it.
+    Uid(Option<&'a str>),
+    /// Not in the log, although it could be.
+    Hidden,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -60,7 +71,7 @@ struct Rule {
     scope: Scope,
     mode: Mode,
     #[serde(default)]
-    key: Key,
+    key: KeyMode,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -81,9 +92,12 @@ enum Mode {
 /// The key modes that the judge can compute; a ring with another one is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Key {
+enum KeyMode {
     #[default]
     Namespace,
+    Name,
+    Uid,
+    Cluster,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -145,9 +159,9 @@ impl Ring {
             return Writers::AnyLane;
         }
         let rule = self.spec.resources.iter().find(|rule| rule.matches(object));
-        match rule.map_or((Mode::SharedRead, Key::default()), |rule| (rule.mode, rule.key)) {
+        match rule.map_or((Mode::SharedRead, KeyMode::default()), |rule| (rule.mode, rule.key)) {
             (Mode::Unsharded, _) => Writers::AnyUnsharded,
-            (Mode::Sharded | Mode::SharedRead, Key::Namespace) => Writers::Owner(object.key()),
+            (Mode::Sharded | Mode::SharedRead, key) => Writers::Owner(key.of(object)),
         }
     }
 
@@ -184,6 +198,20 @@ impl Ring {
             // Questions; the API server stores none of them.
             ("authentication.k8s.io" | "authorization.k8s.io", resource) => resource.ends_with("reviews"),
             _ => false,
+        }
+    }
+}
+
+// === impl KeyMode ===
+
+impl KeyMode {
+    fn of(self, object: &Object) -> Key<'_> {
+        let (namespace, name) = (object.namespace.as_deref(), object.name.as_deref());
+        match self {
+            Self::Namespace => namespace.or(name).map_or(Key::Hidden, Key::Text),
+            Self::Name => name.map_or(Key::Hidden, Key::Text),
+            Self::Uid => Key::Uid(object.uid.as_deref()),
+            Self::Cluster => Key::Text(""),
         }
     }
 }

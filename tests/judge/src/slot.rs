@@ -20,6 +20,16 @@ pub fn slot_of(cluster: &str, key: &str) -> u8 {
     hasher.finish().to_be_bytes()[0]
 }
 
+/// The slot of a uid: the top 8 bits of FNV-1a 64, as the API server's `shardSelector` hashes it, whatever the cluster.
+pub fn slot_of_uid(uid: &str) -> u8 {
+    let mut hash: u64 = 14_695_981_039_346_656_037;
+    for byte in uid.bytes() {
+        hash ^= u64::from(byte);
+        hash = hash.wrapping_mul(1_099_511_628_211);
+    }
+    hash.to_be_bytes()[0]
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -48,6 +58,16 @@ mod tests {
             rows += 1;
         }
         assert!(rows >= 40, "only {rows} vectors");
+    }
+
+    #[test]
+    fn equals_the_api_server_on_uids() {
+        let vectors = include_str!("../../vectors/uids.tsv").lines().filter(|row| !row.starts_with('#'));
+        let rows: Vec<_> = vectors.map(|row| row.split('\t').collect::<Vec<_>>()).collect();
+        assert!(rows.len() >= 40, "only {} vectors", rows.len());
+        for row in rows {
+            assert_eq!(slot_of_uid(row[0]).to_string(), row[2], "{row:?}");
+        }
     }
 
     proptest! {

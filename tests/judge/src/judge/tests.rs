@@ -194,3 +194,39 @@ fn findings_are_bounded_and_still_counted() {
     assert_eq!(report.findings.len(), crate::report::MAX_FINDINGS);
     assert!(report.to_string().contains("and 150 more"), "{report}");
 }
+
+#[test]
+fn a_uid_decides_where_the_log_shows_it() {
+    let ring = RING.replace("key: namespace}", "key: uid}");
+    let judge = || judge_with(&ring, None);
+    // Slot 10, kcm-0's; see the golden vectors.
+    let shown = |uid: &str| json!({"responseObject": {"metadata": {"uid": uid}}});
+    let seen = |mark: &str, fields: &Value| reasons(judge(), &[event(mark, fields)]);
+    let own = "shoal/kcm/kcm-0@1 :10.1";
+    assert_eq!(seen(own, &shown("é")), []);
+    assert_eq!(seen("shoal/kcm/kcm-0@1 :20.1", &shown("é")), [Reason::WrongSlot]);
+    assert_eq!(seen("shoal/kcm/kcm-2@1 :10.1", &shown("é")), [Reason::NotOwner]);
+    assert_eq!(seen("shoal/kcm/kcm-0@1", &shown("é")), [Reason::MalformedSuffix]);
+    let of_delete = json!({"verb": "delete", "requestObject": {"preconditions": {"uid": "é"}}});
+    assert_eq!(seen(own, &of_delete), []);
+    assert_eq!(seen("shoal/kcm/kcm-0@1 :20.1", &of_delete), [Reason::WrongSlot]);
+    let deleted = json!({"verb": "delete", "responseObject": {"kind": "Status", "details": {"uid": "é"}}});
+    assert_eq!(seen("shoal/kcm/kcm-0@1 :20.1", &deleted), [Reason::WrongSlot]);
+}
+
+#[test]
+fn what_is_held_to_its_claim_only_is_counted_apart() {
+    let ring = RING.replace("key: namespace}", "key: uid}");
+    let created = json!({"verb": "create", "responseStatus": {"code": 201},
+        "responseObject": {"metadata": {"uid": "é"}}});
+    let report = |mark: &str, fields: &Value| {
+        let mut judge = judge_with(&ring, None);
+        judge.step("hub", 1, &event(mark, fields));
+        let found: Vec<_> = judge.report.findings.iter().map(|finding| finding.reason).collect();
+        (judge.report.judged, judge.report.unproved, found)
+    };
+    assert_eq!(report("shoal/kcm/kcm-0@1 :20.1", &json!({})), (1, 1, vec![]));
+    assert_eq!(report("shoal/kcm/kcm-0@1 :200.1", &json!({})), (1, 1, vec![Reason::NotOwner]));
+    assert_eq!(report("shoal/kcm/kcm-0@1", &created), (0, 1, vec![]));
+    assert_eq!(report("shoal/kcm/kcm-0@1 :10.1", &created), (0, 0, vec![Reason::MalformedSuffix]));
+}

@@ -8,6 +8,7 @@ fn object(group: &str, resource: &str, namespace: Option<&str>, name: Option<&st
         resource: resource.to_owned(),
         namespace: namespace.map(str::to_owned),
         name: name.map(str::to_owned),
+        uid: None,
     }
 }
 
@@ -29,17 +30,37 @@ fn reads_the_ring_out_of_several_documents() {
 #[test]
 fn the_owner_of_the_key_writes_sharded_and_shared_kinds() {
     let ring = Ring::parse(RING).unwrap();
-    assert_eq!(ring.writers(&object("", "pods", Some("x"), None)), Writers::Owner(Some("x")));
-    assert_eq!(ring.writers(&object("", "namespaces", None, Some("x"))), Writers::Owner(Some("x")));
-    assert_eq!(ring.writers(&object("", "nodes", None, Some("n"))), Writers::Owner(Some("n")));
-    assert_eq!(ring.writers(&object("", "nodes", None, None)), Writers::Owner(None));
+    assert_eq!(ring.writers(&object("", "pods", Some("x"), None)), Writers::Owner(Key::Text("x")));
+    assert_eq!(ring.writers(&object("", "namespaces", None, Some("x"))), Writers::Owner(Key::Text("x")));
+    assert_eq!(ring.writers(&object("", "nodes", None, Some("n"))), Writers::Owner(Key::Text("n")));
+    assert_eq!(ring.writers(&object("", "nodes", None, None)), Writers::Owner(Key::Hidden));
 }
 
 #[test]
 fn the_first_rule_that_matches_decides() {
     let ring = Ring::parse(RING).unwrap();
     assert_eq!(ring.writers(&lease("kube-node-lease", "n")), Writers::AnyUnsharded);
-    assert_eq!(ring.writers(&lease("elsewhere", "n")), Writers::Owner(Some("elsewhere")));
+    assert_eq!(ring.writers(&lease("elsewhere", "n")), Writers::Owner(Key::Text("elsewhere")));
+}
+
+#[test]
+fn each_key_mode_looks_at_its_part_of_the_object() {
+    let ring =
+        |key: &str| Ring::parse(&RING.replace("key: namespace}", &format!("key: {key}}}")));
+    let mut pod = object("", "pods", Some("x"), Some("web"));
+    pod.uid = Some("u".to_owned());
+    let nameless = object("", "pods", Some("x"), None);
+    for (key, of_pod, of_nameless) in [
+        ("namespace", Key::Text("x"), Key::Text("x")),
+        ("name", Key::Text("web"), Key::Hidden),
+        ("uid", Key::Uid(Some("u")), Key::Uid(None)),
+        ("cluster", Key::Text(""), Key::Text("")),
+    ] {
+        let ring = ring(key).unwrap();
+        assert_eq!(ring.writers(&pod), Writers::Owner(of_pod), "{key}");
+        assert_eq!(ring.writers(&nameless), Writers::Owner(of_nameless), "{key}");
+    }
+    assert!(ring("colour").is_err());
 }
 
 #[test]
@@ -47,7 +68,7 @@ fn a_ring_without_rules_shares_reads_and_owns_writes() {
     let yaml = "apiVersion: mesh.shoal.dev/v1alpha1\nkind: ShardedController\nmetadata: {name: r, namespace: n}\nspec: {shards: 1, fence: {mode: Credential}}";
     let ring = Ring::parse(yaml).unwrap();
     assert_eq!(ring.fence(), FenceMode::Credential);
-    assert_eq!(ring.writers(&lease("x", "l")), Writers::Owner(Some("x")));
+    assert_eq!(ring.writers(&lease("x", "l")), Writers::Owner(Key::Text("x")));
 }
 
 #[test]
@@ -77,7 +98,7 @@ fn the_lane_is_these_kinds_and_nothing_else() {
         ("example.com", "accessreviews", "x"),
     ] {
         let object = object(group, resource, Some(namespace), None);
-        assert_eq!(ring.writers(&object), Writers::Owner(Some(namespace)), "{resource}.{group}");
+        assert_eq!(ring.writers(&object), Writers::Owner(Key::Text(namespace)), "{resource}.{group}");
     }
 }
 
@@ -95,11 +116,11 @@ fn locks_and_identities_have_one_writer() {
     for ordinary in
         ["kube-controller-manager-other-1", "kube-controller-manager-kcm-01", "shoal-kcm", "kube-scheduler"]
     {
-        assert_eq!(writers(ordinary), "Owner(Some(\"kube-system\"))", "{ordinary}");
+        assert_eq!(writers(ordinary), "Owner(Text(\"kube-system\"))", "{ordinary}");
     }
     let config_map = object("", "configmaps", Some("kube-system"), Some("kube-controller-manager"));
-    assert_eq!(ring.writers(&config_map), Writers::Owner(Some("kube-system")), "the lock is a lease");
-    assert_eq!(ring.writers(&lease("x", "kube-controller-manager")), Writers::Owner(Some("x")));
+    assert_eq!(ring.writers(&config_map), Writers::Owner(Key::Text("kube-system")), "the lock is a lease");
+    assert_eq!(ring.writers(&lease("x", "kube-controller-manager")), Writers::Owner(Key::Text("x")));
 }
 
 #[test]
@@ -107,7 +128,7 @@ fn refuses_what_it_cannot_judge() {
     assert!(matches!(Ring::parse("kind: Pod"), Err(InputError::NotOneRing)));
     assert!(matches!(Ring::parse(&format!("{RING}\n---\n{RING}")), Err(InputError::NotOneRing)));
     assert!(matches!(Ring::parse("a: ["), Err(InputError::Yaml(_))));
-    let by_uid = RING.replace("mode: Sharded, key: namespace", "mode: Sharded, key: uid");
-    let error = Ring::parse(&by_uid).unwrap_err().to_string();
-    assert!(error.contains("kcm") && error.contains("uid"), "{error}");
+    let by_root = RING.replace("mode: Sharded, key: namespace", "mode: Sharded, key: rootOwner");
+    let error = Ring::parse(&by_root).unwrap_err().to_string();
+    assert!(error.contains("kcm") && error.contains("rootOwner"), "{error}");
 }
