@@ -1,5 +1,6 @@
 //! Stock kube-controller-managers as a ring: each behind a proxy of its own.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::controllers::{Controller, ControllerManager, Election, RING};
@@ -61,4 +62,17 @@ impl Shard {
 /// The ring that the demo and the tests use: `examples/kube-controller-manager/`.
 pub fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/kube-controller-manager")
+}
+
+/// A copy of [`example`] in `dir/ring`, its `ShardedController` changed.
+pub fn changed(dir: &Path, change: impl Fn(&str) -> String) -> Result<PathBuf, HarnessError> {
+    let (from, to) = (example(), dir.join("ring"));
+    fs::create_dir_all(&to).map_err(HarnessError::io("create", &to))?;
+    let ring = from.join("ring.yaml");
+    let text = fs::read_to_string(&ring).map_err(HarnessError::io("read", &ring))?;
+    let changed = to.join("ring.yaml");
+    fs::write(&changed, change(&text)).map_err(HarnessError::io("write", &changed))?;
+    let map = to.join("shardmap.yaml");
+    fs::copy(from.join("shardmap.yaml"), &map).map_err(HarnessError::io("write", &map))?;
+    Ok(to)
 }

@@ -1,13 +1,13 @@
 //! The proxies of a ring without controllers behind them, for tests that are the client themselves.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use shoal_api::{ShardMap, ShardMapSpec};
 
 use crate::ring::{self, HUB};
 use crate::{ControlPlane, HarnessError, Proxy, ProxyArgs};
 
-/// Proxies `kcm-0`, `kcm-1`, ... of the ring in `examples/`. Dropping it ends them.
+/// Proxies `kcm-0`, `kcm-1`, ... of a ring with the map in `examples/`. Dropping it ends them.
 #[derive(Debug)]
 pub struct Shards {
     /// The proxies, in order.
@@ -18,13 +18,22 @@ pub struct Shards {
 // === impl Shards ===
 
 impl Shards {
-    /// Starts one proxy for each of `upstreams`, kubeconfigs that say where the API server is.
+    /// Starts one proxy for each of `upstreams`, kubeconfigs that say where the API server is, with the ring in
+    /// `examples/`.
     pub async fn start(plane: &ControlPlane, upstreams: &[PathBuf]) -> Result<Self, HarnessError> {
-        let config = ring::example();
+        Self::start_with(plane, &ring::example(), upstreams).await
+    }
+
+    /// The same with the ring in `config`.
+    pub async fn start_with(
+        plane: &ControlPlane,
+        config: &Path,
+        upstreams: &[PathBuf],
+    ) -> Result<Self, HarnessError> {
         let mut proxies = Vec::new();
         for (index, upstream) in upstreams.iter().enumerate() {
             let (shard, upstreams) = (format!("kcm-{index}"), [(HUB, upstream.clone())]);
-            let args = ProxyArgs { shard: &shard, config: &config, upstreams: &upstreams, dir: plane.dir() };
+            let args = ProxyArgs { shard: &shard, config, upstreams: &upstreams, dir: plane.dir() };
             proxies.push(Proxy::start(args).await?);
         }
         Ok(Self { proxies, map: map()? })

@@ -1,17 +1,20 @@
-//! Each shard leads a lock of its own behind the name that the controller knows: in every verb, patch type and
-//! encoding, whole or metadata only, and without a way to the original lock or to a sister's.
+//! Each shard leads a lock of its own behind the name that the controller knows: of every kind, in every verb, patch
+//! type and encoding, whole or metadata only, and without a way to the original lock or to a sister's.
 #![allow(clippy::unwrap_used, reason = "test code, helpers included")]
 
 use http::{Request, StatusCode};
+use serde_json::json;
 use shoal_tests::protobuf::{ObjectMeta, message, pack};
 use shoal_tests::raw::{Answer, Encoding, RawClient};
+use shoal_tests::ring::{self, HUB};
 use shoal_tests::shards::Shards;
 use shoal_tests::{ControlPlane, Options, RunDir, User};
 
 const LOCK: &str = "kube-controller-manager";
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-/// Every way to patch; LOCK and HOLDER are put in.
-const PATCHES: [(&str, &str); 5] = [
+/// Where client-go kept the record in a ConfigMap.
+const ANNOTATION: &str = "control-plane.alpha.kubernetes.io/leader";
+/// Every way to patch a Lease; LOCK and HOLDER are put in.
+const LEASE_PATCHES: [(&str, &str); 5] = [
     ("application/merge-patch+json", r#"{"metadata":{"name":"LOCK"},"spec":{"holderIdentity":"HOLDER"}}"#),
     ("application/strategic-merge-patch+json", r#"{"spec":{"holderIdentity":"HOLDER"}}"#),
     (
@@ -27,10 +30,59 @@ const PATCHES: [(&str, &str); 5] = [
         "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: LOCK\nspec:\n  holderIdentity: HOLDER\n",
     ),
 ];
+/// The same of a ConfigMap, whose record names the lock too: only the object's own name may change.
+const CONFIG_MAP_PATCHES: [(&str, &str); 5] = [
+    (
+        "application/merge-patch+json",
+        r#"{"metadata":{"name":"LOCK","annotations":{"control-plane.alpha.kubernetes.io/leader":"HOLDER"}}}"#,
+    ),
+    ("application/strategic-merge-patch+json", r#"{"data":{"lock":"LOCK","holder":"HOLDER"}}"#),
+    (
+        "application/json-patch+json",
+        r#"[{"op":"test","path":"/metadata/name","value":"LOCK"},{"op":"replace","path":"/metadata/annotations/control-plane.alpha.kubernetes.io~1leader","value":"HOLDER"}]"#,
+    ),
+    (
+        "application/apply-patch+yaml",
+        r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"LOCK"},"data":{"holder":"HOLDER"}}"#,
+    ),
+    (
+        "application/apply-patch+yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: LOCK\ndata:\n  holder: HOLDER\n",
+    ),
+];
+
+/// A kind of object that can be a lock.
+#[derive(Debug)]
+struct Kind {
+    api_version: &'static str,
+    name: &'static str,
+    resource: &'static str,
+    /// In front of `/namespaces` or of the resource.
+    root: &'static str,
+    patches: &'static [(&'static str, &'static str)],
+}
+
+const KINDS: [Kind; 2] = [
+    Kind {
+        api_version: "coordination.k8s.io/v1",
+        name: "Lease",
+        resource: "leases",
+        root: "/apis/coordination.k8s.io/v1",
+        patches: &LEASE_PATCHES,
+    },
+    Kind {
+        api_version: "v1",
+        name: "ConfigMap",
+        resource: "configmaps",
+        root: "/api/v1",
+        patches: &CONFIG_MAP_PATCHES,
+    },
+];
 
 /// How a client writes and wants answers.
 #[derive(Debug, Clone, Copy)]
 struct Dialect {
+    kind: &'static Kind,
     content: Encoding,
     accept: Encoding,
     metadata_only: bool,
@@ -47,64 +99,111 @@ async fn each_shard_leads_its_own_lock_under_the_known_name() {
     let dir = RunDir::for_test("locks").unwrap();
     let plane = ControlPlane::start(dir.path(), Options::default()).await.unwrap();
     let kubeconfig = plane.kubeconfig(&User::CONTROLLER_MANAGER).unwrap();
-    let proxies =
-        Shards::start(&plane, &[kubeconfig.clone(), kubeconfig.clone(), kubeconfig]).await.unwrap().proxies;
+    let config = ring::changed(dir.path(), with_both_locks).unwrap();
+    let upstreams = [kubeconfig.clone(), kubeconfig.clone(), kubeconfig];
+    let proxies = Shards::start_with(&plane, &config, &upstreams).await.unwrap().proxies;
     let direct = RawClient::direct(&plane, &User::ADMIN).unwrap();
     let shard = |proxy: &shoal_tests::Proxy| Shard {
         client: RawClient::of_proxy(proxy, &plane, &User::ADMIN).unwrap(),
         own: format!("{LOCK}-{}", proxy.shard()),
     };
     let shards: Vec<Shard> = proxies.iter().map(shard).collect();
-
-    // The sister's lock is there all along.
-    let sister = &shards[1];
-    let answer = sister.create(LOCK, Dialect::json()).await;
-    assert_eq!(answer.code, StatusCode::CREATED, "{answer:?}");
-    let sisters = lease(&direct, &sister.own).await;
-    for dialect in Dialect::all() {
-        life(&shards[0], &direct, dialect).await;
-        assert_eq!(lease(&direct, &sister.own).await, sisters, "{dialect:?}");
+    for kind in &KINDS {
+        one_kind(kind, &shards, &direct).await;
     }
     for shard in &shards {
-        for dialect in Dialect::all() {
-            other_locks_are_out_of_reach(shard, &shards, dialect).await;
-        }
-        a_name_in_two_readings_reaches_no_lock(shard).await;
+        other_config_maps_are_nobodys_lock(shard).await;
     }
-    assert_eq!(lease(&direct, &sister.own).await, sisters);
-    let left = names(&request(&direct, "GET", LEASES, Dialect::json(), None).await);
+}
+
+/// A ConfigMap of the same name is a lock as well.
+fn with_both_locks(example: &str) -> String {
+    let lease = "    - resource: leases\n";
+    let both = format!("    - {{resource: configmaps, namespace: kube-system, name: {LOCK}}}\n{lease}");
+    assert!(example.contains(lease));
+    example.replace(lease, &both)
+}
+
+async fn one_kind(kind: &'static Kind, shards: &[Shard], direct: &RawClient) {
+    // The sister's lock is there all along.
+    let sister = &shards[1];
+    let answer = sister.create(LOCK, kind.json()).await;
+    assert_eq!(answer.code, StatusCode::CREATED, "{answer:?}");
+    let sisters = lock(direct, kind, &sister.own).await;
+    for dialect in kind.dialects() {
+        life(&shards[0], direct, dialect).await;
+        assert_eq!(lock(direct, kind, &sister.own).await, sisters, "{dialect:?}");
+    }
+    for shard in shards {
+        for dialect in kind.dialects() {
+            other_locks_are_out_of_reach(shard, shards, dialect).await;
+        }
+        a_name_in_two_readings_reaches_no_lock(shard, kind).await;
+    }
+    assert_eq!(lock(direct, kind, &sister.own).await, sisters);
+    let left = names(&request(direct, "GET", &kind.path(), kind.json(), None).await);
     assert!(!left.contains(&LOCK.to_owned()) && !left.contains(&shards[2].own), "{left:?}");
+}
+
+/// Beside the locks the ordinary gate decides, and what passes is not touched.
+async fn other_config_maps_are_nobodys_lock(shard: &Shard) {
+    let kind = &KINDS[1];
+    let owned = shard.own.ends_with(owner_of_kube_system());
+    let name = format!("{LOCK}-kcm-x");
+    for dialect in kind.dialects() {
+        let created = shard.create(&name, dialect).await;
+        if !owned {
+            assert_eq!(created.code, StatusCode::SERVICE_UNAVAILABLE, "{created:?}");
+            let causes = created.status().unwrap().details.unwrap().causes.unwrap();
+            assert_eq!(causes[0].reason.as_deref(), Some("ForeignSlot"));
+            continue;
+        }
+        assert_eq!(created.code, StatusCode::CREATED, "{dialect:?} {created:?}");
+        assert_eq!(created.metadata().unwrap().name, name);
+        let path = format!("{}/{name}", kind.path());
+        assert_eq!(shard.request("DELETE", &path, dialect, None).await.code, StatusCode::OK);
+    }
+}
+
+/// By the judge's own hash, as the example's map has it.
+fn owner_of_kube_system() -> &'static str {
+    match shoal_judge::slot_of(HUB, "kube-system") {
+        0..=85 => "kcm-0",
+        86..=170 => "kcm-1",
+        171.. => "kcm-2",
+    }
 }
 
 /// From create to delete, in one dialect.
 async fn life(shard: &Shard, direct: &RawClient, dialect: Dialect) {
-    let path = format!("{LEASES}/{LOCK}");
+    let path = format!("{}/{LOCK}", dialect.kind.path());
     assert_absent(&shard.request("GET", &path, dialect, None).await, dialect);
     let created = shard.create(LOCK, dialect).await;
     assert_shown(&created, StatusCode::CREATED, dialect);
-    let real = lease(direct, &shard.own).await.unwrap();
+    let real = lock(direct, dialect.kind, &shard.own).await.unwrap();
     assert_eq!(real.uid, created.metadata().unwrap().uid, "{dialect:?}");
     let again = shard.create(LOCK, dialect).await;
     assert_named(&again, StatusCode::CONFLICT, "AlreadyExists", dialect);
 
     let got = shard.request("GET", &path, dialect, None).await;
     assert_shown(&got, StatusCode::OK, dialect);
-    let body = dialect.lease(LOCK, "second", &real.resource_version);
+    let body = dialect.object(LOCK, "second", &real.resource_version);
     let updated =
         shard.request("PUT", &path, dialect, Some((dialect.content.media_type(), body.clone()))).await;
     assert_shown(&updated, StatusCode::OK, dialect);
     // The version that was just replaced.
     let stale = shard.request("PUT", &path, dialect, Some((dialect.content.media_type(), body))).await;
     assert_named(&stale, StatusCode::CONFLICT, "Conflict", dialect);
-    for (index, (content_type, body)) in PATCHES.into_iter().enumerate() {
+    for (index, (content_type, body)) in dialect.kind.patches.iter().enumerate() {
         let (target, holder) = (format!("{path}?fieldManager=test"), format!("holder-{index}"));
         let target = if content_type.contains("apply") { format!("{target}&force=true") } else { target };
         let body = body.replace("LOCK", LOCK).replace("HOLDER", &holder);
-        let before = lease(direct, &shard.own).await.unwrap();
-        let patched = shard.request("PATCH", &target, dialect, Some((content_type, body.into_bytes()))).await;
+        let before = lock(direct, dialect.kind, &shard.own).await.unwrap();
+        let patched =
+            shard.request("PATCH", &target, dialect, Some((*content_type, body.into_bytes()))).await;
         assert_shown(&patched, StatusCode::OK, dialect);
         assert_ne!(
-            lease(direct, &shard.own).await.unwrap().resource_version,
+            lock(direct, dialect.kind, &shard.own).await.unwrap().resource_version,
             before.resource_version,
             "{content_type}"
         );
@@ -113,7 +212,7 @@ async fn life(shard: &Shard, direct: &RawClient, dialect: Dialect) {
     let deleted = shard.request("DELETE", &path, dialect, None).await;
     assert_eq!(deleted.code, StatusCode::OK, "{dialect:?}: {deleted:?}");
     assert!(!text(&deleted).contains(&shard.own), "{dialect:?}: {deleted:?}");
-    assert_eq!(lease(direct, &shard.own).await, None);
+    assert_eq!(lock(direct, dialect.kind, &shard.own).await, None);
     assert_absent(&shard.request("GET", &path, dialect, None).await, dialect);
 }
 
@@ -122,18 +221,15 @@ async fn collections(shard: &Shard, dialect: Dialect) {
     let selector = format!("fieldSelector=metadata.name%3D{LOCK}");
     let watch =
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let everywhere = "/apis/coordination.k8s.io/v1/leases?limit=500";
-    for (target, only) in
-        [(LEASES.to_owned(), false), (format!("{LEASES}?{selector}"), true), (everywhere.to_owned(), false)]
-    {
+    let path = dialect.kind.path();
+    let everywhere = format!("{}/{}?limit=500", dialect.kind.root, dialect.kind.resource);
+    for (target, only) in [(path.clone(), false), (format!("{path}?{selector}"), true), (everywhere, false)] {
         let answer = shard.request("GET", &target, dialect, None).await;
         assert_eq!(answer.code, StatusCode::OK, "{target}: {answer:?}");
         assert_eq!(answer.encoding(), Some(dialect.accept), "{target}");
         assert_only_own(&names(&answer), only, &target);
     }
-    for (target, only) in
-        [(format!("{LEASES}?{watch}"), false), (format!("{LEASES}?{watch}&{selector}"), true)]
-    {
+    for (target, only) in [(format!("{path}?{watch}"), false), (format!("{path}?{watch}&{selector}"), true)] {
         assert_only_own(&shard.watched(&target, dialect).await, only, &target);
     }
 }
@@ -146,13 +242,13 @@ fn assert_only_own(names: &[String], only: bool, target: &str) {
 
 /// Under the real name of any shard's lock, its own included, nothing is written.
 async fn other_locks_are_out_of_reach(shard: &Shard, shards: &[Shard], dialect: Dialect) {
-    let content_type = dialect.content.media_type();
+    let (content_type, collection) = (dialect.content.media_type(), dialect.kind.path());
     for name in shards.iter().map(|shard| &shard.own) {
-        let (path, body) = (format!("{LEASES}/{name}"), dialect.lease(name, "thief", "1"));
-        let merge = br#"{"spec":{"holderIdentity":"thief"}}"#.to_vec();
+        let (path, body) = (format!("{collection}/{name}"), dialect.object(name, "thief", "1"));
+        let merge = br#"{"metadata":{"annotations":{"holder":"thief"}}}"#.to_vec();
         for answer in [
             shard.request("PUT", &path, dialect, Some((content_type, body))).await,
-            shard.request("PATCH", &path, dialect, Some((PATCHES[0].0, merge))).await,
+            shard.request("PATCH", &path, dialect, Some(("application/merge-patch+json", merge))).await,
             shard.request("DELETE", &path, dialect, None).await,
             shard.request("DELETE", &format!("{path}?dryRun=All"), dialect, None).await,
         ] {
@@ -161,7 +257,9 @@ async fn other_locks_are_out_of_reach(shard: &Shard, shards: &[Shard], dialect: 
         let created = shard.create(name, dialect).await;
         assert_foreign(&created, StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", Some(name));
     }
-    for target in [LEASES.to_owned(), format!("{LEASES}?fieldSelector=metadata.name%3D{}", shards[1].own)] {
+    for target in
+        [collection.clone(), format!("{collection}?fieldSelector=metadata.name%3D{}", shards[1].own)]
+    {
         let answer = shard.request("DELETE", &target, dialect, None).await;
         assert_eq!(answer.code, StatusCode::FORBIDDEN, "{target}: {answer:?}");
         assert_eq!(answer.status().unwrap().reason.as_deref(), Some("Forbidden"));
@@ -179,12 +277,12 @@ fn assert_foreign(answer: &Answer, code: StatusCode, reason: &str, name: Option<
 }
 
 /// Go keeps the first name here; another reader sees none.
-async fn a_name_in_two_readings_reaches_no_lock(shard: &Shard) {
+async fn a_name_in_two_readings_reaches_no_lock(shard: &Shard, kind: &'static Kind) {
     for name in [LOCK, &format!("{LOCK}-kcm-2")] {
         for second in ["{}", "null"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}},"metadata":{second}}}"#).into_bytes();
             let answer =
-                shard.request("POST", LEASES, Dialect::json(), Some(("application/json", body))).await;
+                shard.request("POST", &kind.path(), kind.json(), Some(("application/json", body))).await;
             assert_eq!(answer.code, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{name} {second}: {answer:?}");
         }
     }
@@ -212,9 +310,9 @@ fn assert_named(answer: &Answer, code: StatusCode, reason: &str, dialect: Dialec
     assert!(message.contains(&format!("\"{LOCK}\"")) && !message.contains("-kcm-"), "{dialect:?}: {message}");
 }
 
-/// The Lease as it really is.
-async fn lease(direct: &RawClient, name: &str) -> Option<ObjectMeta> {
-    let answer = request(direct, "GET", &format!("{LEASES}/{name}"), Dialect::json(), None).await;
+/// The lock as it really is.
+async fn lock(direct: &RawClient, kind: &'static Kind, name: &str) -> Option<ObjectMeta> {
+    let answer = request(direct, "GET", &format!("{}/{name}", kind.path()), kind.json(), None).await;
     answer.metadata().filter(|_| answer.code == StatusCode::OK)
 }
 
@@ -233,7 +331,7 @@ async fn request(
     dialect: Dialect,
     body: Option<(&str, Vec<u8>)>,
 ) -> Answer {
-    let is_list = method == "GET" && !target.contains("/leases/");
+    let is_list = method == "GET" && !target.contains(&format!("/{}/", dialect.kind.resource));
     let kind = if is_list { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
     let request = Request::builder().method(method).uri(target).header("accept", dialect.accept_header(kind));
     let (request, body) = match body {
@@ -257,8 +355,8 @@ impl Shard {
     }
 
     async fn create(&self, name: &str, dialect: Dialect) -> Answer {
-        let body = Some((dialect.content.media_type(), dialect.lease(name, "first", "")));
-        self.request("POST", LEASES, dialect, body).await
+        let body = Some((dialect.content.media_type(), dialect.object(name, "first", "")));
+        self.request("POST", &dialect.kind.path(), dialect, body).await
     }
 
     /// The names in a watch up to the end of its initial events.
@@ -278,21 +376,29 @@ impl Shard {
     }
 }
 
+// === impl Kind ===
+
+impl Kind {
+    fn path(&self) -> String {
+        format!("{}/namespaces/kube-system/{}", self.root, self.resource)
+    }
+
+    fn json(&'static self) -> Dialect {
+        Dialect { kind: self, content: Encoding::Json, accept: Encoding::Json, metadata_only: false }
+    }
+
+    fn dialects(&'static self) -> impl Iterator<Item = Dialect> {
+        let pairs =
+            Encoding::ALL.into_iter().flat_map(|content| Encoding::ALL.map(|accept| (content, accept)));
+        pairs.flat_map(move |(content, accept)| {
+            [false, true].map(|metadata_only| Dialect { kind: self, content, accept, metadata_only })
+        })
+    }
+}
+
 // === impl Dialect ===
 
 impl Dialect {
-    fn json() -> Self {
-        Self { content: Encoding::Json, accept: Encoding::Json, metadata_only: false }
-    }
-
-    fn all() -> impl Iterator<Item = Self> {
-        let pairs =
-            Encoding::ALL.into_iter().flat_map(|content| Encoding::ALL.map(|accept| (content, accept)));
-        pairs.flat_map(|(content, accept)| {
-            [false, true].map(|metadata_only| Self { content, accept, metadata_only })
-        })
-    }
-
     /// The form of `kind`, `PartialObjectMetadata` or its list, if only that is wanted.
     fn accept_header(self, kind: &str) -> String {
         let media_type = self.accept.media_type();
@@ -303,18 +409,36 @@ impl Dialect {
         }
     }
 
-    /// A Lease: metadata 1 (name 1, resourceVersion 6), spec 2 (holderIdentity 1).
-    fn lease(self, name: &str, holder: &str, version: &str) -> Vec<u8> {
-        match self.content {
-            Encoding::Json => format!(
-                r#"{{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{name}","resourceVersion":"{version}"}},"spec":{{"holderIdentity":"{holder}"}}}}"#
-            )
-            .into_bytes(),
-            Encoding::Protobuf => {
-                let metadata = message(&[(1, name.as_bytes()), (6, version.as_bytes())]);
-                let spec = message(&[(1, holder.as_bytes())]);
-                pack("coordination.k8s.io/v1", "Lease", message(&[(1, &metadata), (2, &spec)]))
-            }
+    /// A Lease with its holder in field 2, `spec`, or a ConfigMap with its record in an annotation; both have
+    /// metadata in field 1 (name 1, resourceVersion 6, annotations 12).
+    fn object(self, name: &str, holder: &str, version: &str) -> Vec<u8> {
+        let Kind { api_version, name: kind, .. } = self.kind;
+        let is_lease = *kind == "Lease";
+        let record = format!("{holder} of {LOCK}");
+        if self.content == Encoding::Json {
+            let mut object = json!({
+                "apiVersion": api_version, "kind": kind,
+                "metadata": {"name": name, "resourceVersion": version},
+            });
+            let (pointer, value) = if is_lease {
+                ("spec", json!({"holderIdentity": holder}))
+            } else {
+                object["metadata"]["annotations"] = json!({ANNOTATION: record});
+                ("data", json!({"name": LOCK}))
+            };
+            object[pointer] = value;
+            return object.to_string().into_bytes();
         }
+        let annotation = message(&[(1, ANNOTATION.as_bytes()), (2, record.as_bytes())]);
+        let mut metadata = vec![(1, name.as_bytes()), (6, version.as_bytes())];
+        if !is_lease {
+            metadata.push((12, &annotation));
+        }
+        let (metadata, spec) = (message(&metadata), message(&[(1, holder.as_bytes())]));
+        let mut fields = vec![(1, metadata.as_slice())];
+        if is_lease {
+            fields.push((2, &spec));
+        }
+        pack(api_version, kind, message(&fields))
     }
 }
