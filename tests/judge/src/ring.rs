@@ -68,16 +68,18 @@ struct Rule {
     groups: Vec<String>,
     resources: Vec<String>,
     namespaces: Option<Vec<String>>,
+    #[serde(default)]
     scope: Scope,
     mode: Mode,
     #[serde(default)]
     key: KeyMode,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 enum Scope {
     Namespaced,
     Cluster,
+    #[default]
     #[serde(rename = "*")]
     Any,
 }

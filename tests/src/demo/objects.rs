@@ -23,7 +23,7 @@ pub(super) async fn count(
         let sharded = |object: &DynamicObject| {
             let namespace = object.namespace().unwrap_or_default();
             namespaces.contains(&namespace)
-                && rules.mode(&kind.group, &kind.plural, &namespace) == RuleMode::Sharded
+                && rules.treatment(&kind.group, &kind.plural, &namespace).mode == RuleMode::Sharded
         };
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
         objects += api.list(&ListParams::default()).await?.iter().filter(|object| sharded(object)).count();

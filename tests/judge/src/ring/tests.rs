@@ -45,8 +45,7 @@ fn the_first_rule_that_matches_decides() {
 
 #[test]
 fn each_key_mode_looks_at_its_part_of_the_object() {
-    let ring =
-        |key: &str| Ring::parse(&RING.replace("key: namespace}", &format!("key: {key}}}")));
+    let ring = |key: &str| Ring::parse(&RING.replace("key: namespace}", &format!("key: {key}}}")));
     let mut pod = object("", "pods", Some("x"), Some("web"));
     pod.uid = Some("u".to_owned());
     let nameless = object("", "pods", Some("x"), None);
@@ -61,6 +60,16 @@ fn each_key_mode_looks_at_its_part_of_the_object() {
         assert_eq!(ring.writers(&nameless), Writers::Owner(of_nameless), "{key}");
     }
     assert!(ring("colour").is_err());
+}
+
+#[test]
+fn a_rule_without_a_scope_is_about_both() {
+    let ring = Ring::parse(
+        &RING.replace("scope: Namespaced, mode: Unsharded", "mode: Unsharded").replace("scope: '*', ", ""),
+    );
+    let ring = ring.unwrap();
+    assert_eq!(ring.writers(&lease("kube-node-lease", "n")), Writers::AnyUnsharded);
+    assert_eq!(ring.writers(&object("", "nodes", None, Some("n"))), Writers::Owner(Key::Text("n")));
 }
 
 #[test]
