@@ -17,7 +17,7 @@ use crate::ports::Port;
 use crate::{ControlPlane, HarnessError, Process, User, kubeconfig, programs};
 
 /// The line of shell that starts a proxy as it is.
-pub(crate) const DIRECTLY: &str = r#"exec "$@""#;
+pub const DIRECTLY: &str = r#"exec "$@""#;
 
 /// What to start.
 #[derive(Debug, Clone)]

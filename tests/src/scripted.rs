@@ -34,7 +34,8 @@ pub use self::line::Line;
 use self::peer::Server;
 pub use self::stage::{Asked, PING, PONG, Stage};
 use crate::pki::Pki;
-use crate::proxy::{DIRECTLY, Proxy, ProxyArgs};
+pub use crate::proxy::DIRECTLY;
+use crate::proxy::{Proxy, ProxyArgs};
 use crate::ring::{HUB, example};
 use crate::{HarnessError, kubeconfig};
 
@@ -111,8 +112,13 @@ impl Scripted {
 
     /// The same by a line of shell, see [`Proxy::start_by`].
     pub async fn proxy_by(&self, line: &str, dir: &Path) -> Result<Proxy, HarnessError> {
+        self.proxy_of(line, &example(), dir).await
+    }
+
+    /// The same of the ring in `config`.
+    pub async fn proxy_of(&self, line: &str, config: &Path, dir: &Path) -> Result<Proxy, HarnessError> {
         let upstreams = [(HUB, self.kubeconfig.clone())];
-        let args = ProxyArgs { shard: "kcm-0", config: &example(), upstreams: &upstreams, dir };
+        let args = ProxyArgs { shard: "kcm-0", config, upstreams: &upstreams, dir };
         Proxy::start_by(line, args).await
     }
 

@@ -11,7 +11,7 @@ use shoal_tests::ring::{self, HUB};
 use shoal_tests::{ControlPlane, Options, Proxy, ProxyArgs, User, evidence, widgets};
 
 /// A kind for each mode, with and without namespaces, built in and not. Nothing else is any shard's.
-const RING: &str = r#"
+pub(crate) const RING: &str = r#"
 apiVersion: mesh.shoal.dev/v1alpha1
 kind: ShardedController
 metadata: {name: kcm, namespace: kube-system}

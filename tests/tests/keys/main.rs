@@ -6,6 +6,7 @@
 mod clusters;
 mod fixture;
 mod names;
+mod refusing;
 mod selectors;
 mod uids;
 

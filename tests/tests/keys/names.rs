@@ -92,10 +92,20 @@ pub(crate) async fn decide_about_writes(fixture: &Fixture) {
             let answer = hub.json(shard, "DELETE", &narrowed, &json!({})).await;
             assert_foreign(&answer, 403, "metadata.name", &narrowed);
         }
+        name_that_is_taken(hub, owner, &name).await;
         let patch = json!({"data": {"a": "b"}});
         assert_eq!(hub.json(owner, "PATCH", &at, &patch).await.code, StatusCode::OK);
         let whole = hub.json(owner, "DELETE", path, &json!({})).await;
         assert_refused(&whole, 403, "NotNarrowed", Some("metadata.name"), "deletecollection");
         assert_eq!(hub.json(owner, "DELETE", &at, &json!({})).await.code, StatusCode::OK);
     }
+}
+
+/// What a client sees if a name that was drawn is taken: the API server's answer about a name that it drew itself.
+async fn name_that_is_taken(hub: &Cluster, owner: usize, name: &str) {
+    let body = CONFIG_MAPS.object(json!({"name": name, "generateName": "named-"}));
+    let status = hub.json(owner, "POST", CONFIG_MAPS.path, &body).await.status().unwrap();
+    assert_eq!((status.code, status.reason.as_deref()), (Some(409), Some("AlreadyExists")));
+    assert!(status.message.unwrap().contains("not able to generate a unique name"));
+    assert_eq!(status.details.unwrap().retry_after_seconds, Some(1));
 }
