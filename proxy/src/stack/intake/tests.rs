@@ -291,7 +291,7 @@ fn a_request_is_signed() {
     let (_, onward) = onward("PUT", "/api/v1/namespaces/a/pods/b", "", "");
     let mut onward = onward.unwrap();
     onward.sign("kcm/kcm-0@1", Some(Claim { slot: Slot(3), epoch: 2 }));
-    assert_eq!(onward.parts.headers[header::USER_AGENT], "shoal/kcm/kcm-0@1 :3.2");
+    assert_eq!(onward.parts.headers[header::USER_AGENT], "/ shoal/kcm/kcm-0@1 :3.2");
 }
 
 #[tokio::test]
