@@ -27,6 +27,10 @@ test: control-plane ## Runs every test; builds what they need first
 test-fast: ## Runs the tests that need no control plane
 	@tests/run.sh fast
 
+.PHONY: test-node
+test-node: ## Runs exec, attach, port-forward and kubectl on a real kubelet; needs root and Debian's containerd
+	@tests/run.sh node
+
 .PHONY: faults
 faults: control-plane ## Shows what a client sees of each fault of the wire, and checks it
 	@tests/run.sh faults

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# run.sh all | fast | faults: runs cargo's tests, shows what they print, and closes with the runner's own result lines
-# and their sum, `N passed, N failed`, alone on the last line and in target/test-summary.
+# run.sh all | fast | faults | node: runs cargo's tests, shows what they print, and closes with the runner's own result
+# lines and their sum, `N passed, N failed`, alone on the last line and in target/test-summary.
 #
 # faults runs what goes wrong on the wire, and shows what the tests print: the fault matrix and their counts.
+#
+# node runs the tests on a real kubelet in a box of its own, or says in one line why it can't and ends well; with
+# SHOAL_REQUIRE_NODE=1 that is a failure, and all runs them too.
 #
 # fast leaves out the tests of this crate that start real programs. A test that starts none says so in the first lines
 # of its file, or of its folder's main.rs ("No control plane is needed"); one that forgets to is merely not run here.
@@ -39,13 +42,37 @@ fault_targets() {
     done
 }
 
+# The tests are built before the box is entered, from where no network is reached.
+node() {
+    local reason test
+    reason=$(tests/node.sh missing)
+    if [ -n "$reason" ]; then
+        if [ "${SHOAL_REQUIRE_NODE:-}" != 1 ]; then
+            echo "SKIPPED: test-node: $reason"
+            exit 0
+        fi
+        echo "test result: FAILED. 0 passed; 1 failed; the tests on a real node: $reason" | tee -a "$log"
+        failed=1
+        return
+    fi
+    tests/control-plane/build.sh
+    tests/control-plane/build.sh node
+    cargo build --workspace --bins
+    cargo test --workspace --test node --no-run
+    test=$(cargo test --workspace --test node --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p')
+    # One after the other, on one cluster.
+    run tests/node.sh run "$test" --ignored --test-threads=1
+}
+
 case ${1:-} in
 all)
     # Cargo builds the programs of a package for that package's tests only.
     # With the tests, so that both are built with the same features, hence once.
     cargo build --workspace --bins --tests
     run cargo test --workspace --no-fail-fast
+    [ "${SHOAL_REQUIRE_NODE:-}" != 1 ] || node
     ;;
+node) node ;;
 fast)
     cargo build -p shoal-proxy -p shoal-judge --bins
     run cargo test --workspace --exclude shoal-tests --no-fail-fast
@@ -59,7 +86,7 @@ faults)
     run cargo test -p shoal-tests --no-fail-fast $(fault_targets) -- --nocapture --test-threads=1
     ;;
 *)
-    echo "usage: $0 all|fast|faults" >&2
+    echo "usage: $0 all|fast|faults|node" >&2
     exit 2
     ;;
 esac
