@@ -35,6 +35,11 @@ test-node: ## Runs exec, attach, port-forward and kubectl on a real kubelet; nee
 faults: control-plane ## Shows what a client sees of each fault of the wire, and checks it
 	@tests/run.sh faults
 
+.PHONY: conformance
+conformance: control-plane ## Compares answers straight and through proxies, see docs/conformance.md; ONLY=TEXT for a part
+	cargo build --bin shoal-proxy --bin shoal-conformance --bin shoal-supervise
+	target/debug/shoal-conformance $(if $(ONLY),--only '$(ONLY)')
+
 .PHONY: bench
 bench: control-plane ## Measures Shoal beside other proxies, see docs/performance.md; ONLY="quick watch" for a part
 	cargo build --release --bin shoal-proxy --bin shoal-floor --bin shoal-bench --bin shoal-supervise

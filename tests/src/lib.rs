@@ -13,6 +13,7 @@
 
 pub mod bench;
 pub mod cluster;
+pub mod conformance;
 pub mod control_plane;
 pub mod controllers;
 pub mod demo;

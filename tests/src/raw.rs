@@ -3,6 +3,8 @@
 //!
 //! Each request has a connection of its own, so none can be told by what went before.
 
+mod kept;
+
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+pub use self::kept::Kept;
 use crate::protobuf::{self, ObjectMeta};
 use crate::{ControlPlane, HarnessError, Proxy, User};
 
