@@ -40,10 +40,21 @@ pub const EXACT_LIMIT: usize = 8 << 20;
 /// How the bodies of one request are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// `application/json`, also with `;stream=watch` and `as=PartialObjectMetadata(List)`.
+    /// `application/json`, also with `;stream=watch`, `as=PartialObjectMetadata(List)` and `as=Table`.
     Json,
     /// `application/vnd.kubernetes.protobuf`, likewise.
     Protobuf,
+}
+
+/// What a client wants to see of the objects behind the rows of a table (`includeObject`).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TableRows {
+    /// The row's `object` as it came.
+    #[default]
+    WithObject,
+    /// `null`, as the server writes for `includeObject=None`. The server has to be asked for metadata all the same: a
+    /// row without is nobody's.
+    WithoutObject,
 }
 
 /// What the filter may see of an object. An absent field is the empty string, as in Go.

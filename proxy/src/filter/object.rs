@@ -9,7 +9,7 @@ mod protobuf;
 
 pub use self::patch::{rename_apply, rename_json_patch};
 
-use super::{Encoding, FilterError};
+use super::{Encoding, FilterError, TableRows};
 use bytes::Bytes;
 
 /// The names of one object; an absent one is empty.
@@ -50,6 +50,17 @@ pub fn give_name(bytes: &Bytes, encoding: Encoding, name: &str) -> Result<Bytes,
         Encoding::Json => json::give_name(bytes, name),
         Encoding::Protobuf => protobuf::give_name(bytes, name),
     }
+}
+
+/// A single answer that came as a table in JSON, with the name changed in its row as [`rename`] does in an object: in the
+/// row's object and in the cell of the name. `None` if it is no table.
+pub fn rename_in_table(
+    bytes: &Bytes,
+    from: &str,
+    to: &str,
+    rows: TableRows,
+) -> Result<Option<Bytes>, FilterError> {
+    json::rename_in_table(bytes, from, to, rows)
 }
 
 /// The text with the name in quotes replaced, as API servers write names in messages.

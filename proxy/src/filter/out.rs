@@ -131,6 +131,23 @@ impl Out {
         *total += bytes as u64;
     }
 
+    /// Adds what was counted elsewhere.
+    pub(super) fn add(&mut self, counts: Counts) {
+        self.counts.kept += counts.kept;
+        self.counts.hidden += counts.hidden;
+        self.counts.kept_bytes += counts.kept_bytes;
+        self.counts.hidden_bytes += counts.hidden_bytes;
+    }
+
+    /// All that is ready, in one buffer.
+    pub(super) fn gathered(&mut self) -> BytesMut {
+        let mut gathered = BytesMut::new();
+        while let Some(bytes) = self.pop() {
+            gathered.extend_from_slice(&bytes);
+        }
+        gathered
+    }
+
     /// Counts a list that went on with holes.
     pub(super) fn count_holed(&mut self) {
         self.counts.holed += 1;
@@ -167,6 +184,15 @@ impl Out {
         if !self.mixed.is_empty() {
             self.ready.push_back(mem::take(&mut self.mixed).freeze());
         }
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Whether there was something and none of it is shown.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.kept == 0 && self.hidden > 0
     }
 }
 

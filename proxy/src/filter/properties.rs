@@ -3,6 +3,7 @@
 mod json;
 mod protobuf;
 mod robust;
+mod tables;
 
 use super::testing::By;
 use super::{Lens, Verdict, View};

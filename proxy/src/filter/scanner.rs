@@ -3,9 +3,10 @@
 use super::held::{Place, Read};
 use super::json::event::JsonWatch;
 use super::json::list::JsonList;
+use super::json::table::Columns;
 use super::proto::event::ProtoWatch;
 use super::proto::list::ProtoList;
-use super::{EXACT_LIMIT, Encoding, FilterError, Lens, Out, Scan, proto};
+use super::{EXACT_LIMIT, Encoding, FilterError, Lens, Out, Scan, TableRows, proto};
 use bytes::{Bytes, BytesMut};
 use std::mem;
 
@@ -53,6 +54,18 @@ impl<L: Lens> Scanner<L> {
             (Encoding::Protobuf, Shape::Watch) => Format::ProtoWatch(ProtoWatch::new(lens)),
         };
         Self { format, carry: BytesMut::new(), failed: None }
+    }
+
+    /// The same for an answer that may come as tables. Rows of a list are always told by the lens; the events of a watch
+    /// are looked through for tables only here, because an object may have `rows` of its own.
+    #[must_use]
+    pub fn with_tables(self, rows: TableRows) -> Self {
+        let format = match self.format {
+            Format::JsonList(list) => Format::JsonList(list.with_columns(Columns::new(rows))),
+            Format::JsonWatch(watch) => Format::JsonWatch(watch.with_columns(Columns::new(rows))),
+            format @ (Format::ProtoList(_) | Format::ProtoWatch(_)) => format,
+        };
+        Self { format, ..self }
     }
 
     /// For a watch that failed by our own reading: the last event the client should see. `None` for lists, which must break

@@ -6,9 +6,11 @@
 
 use super::find::Finder;
 use super::lexer::{Lexer, Token};
+use super::table::{self, Columns};
 use super::text;
 use crate::filter::held::{Place, Read, Span};
-use crate::filter::{FilterError, Lens, Verdict};
+use crate::filter::{FilterError, Lens, Verdict, View};
+use bytes::Bytes;
 use memchr::memchr2;
 
 /// The scanner of one watch.
@@ -20,7 +22,14 @@ pub(in crate::filter) struct JsonWatch<L> {
     /// Whether the event is a bookmark or an error.
     control: bool,
     object: Option<Finder>,
+    /// Where the object is.
+    span: Span,
+    /// Where events may hold tables.
+    columns: Option<Box<Columns>>,
 }
+
+/// Lets bookmarks and errors pass.
+struct All;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
@@ -33,7 +42,20 @@ enum Member {
 
 impl<L: Lens> JsonWatch<L> {
     pub(in crate::filter) fn new(lens: L) -> Self {
-        Self { lens, lexer: Lexer::default(), member: Member::Other, control: false, object: None }
+        Self {
+            lens,
+            lexer: Lexer::default(),
+            member: Member::Other,
+            control: false,
+            object: None,
+            span: Span::default(),
+            columns: None,
+        }
+    }
+
+    /// The same for a watch whose events may hold tables.
+    pub(in crate::filter) fn with_columns(self, columns: Columns) -> Self {
+        Self { columns: Some(Box::new(columns)), ..self }
     }
 
     /// The event opens: what came before it was white space.
@@ -54,7 +76,8 @@ impl<L: Lens> JsonWatch<L> {
                 let name = text::unescape(place.bytes(span))?;
                 self.control = name == "BOOKMARK" || name == "ERROR";
             }
-            (Token::Close, Member::Object) | (_, Member::Other) => {}
+            (Token::Close, Member::Object) => self.span.end = place.offset(),
+            (_, Member::Other) => {}
             _ => return Err(NOT_EVENT),
         }
         Ok(())
@@ -64,7 +87,10 @@ impl<L: Lens> JsonWatch<L> {
     fn inside(&mut self, token: Token, place: &mut Place<'_>) -> Result<(), FilterError> {
         let depth = self.lexer.depth() - 1;
         match (self.member, token) {
-            (Member::Object, Token::Object) if depth == 1 => self.object = Some(Finder::default()),
+            (Member::Object, Token::Object) if depth == 1 => {
+                self.object = Some(Finder::default());
+                self.span.start = place.offset() - 1;
+            }
             (Member::Object, Token::Array) if depth == 1 => return Err(NOT_EVENT),
             (Member::Object, _) => {
                 let object = self.object.as_mut().ok_or(NOT_EVENT)?;
@@ -80,6 +106,9 @@ impl<L: Lens> JsonWatch<L> {
     fn decide(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         place.check()?;
         let found = self.object.take().ok_or(NOT_EVENT)?.found;
+        if self.columns.is_some() && self.decide_table(place)? {
+            return Ok(());
+        }
         let span = Span { start: 0, end: place.offset() };
         let verdict = if self.control { Verdict::Keep } else { found.ask(&self.lens, place)? };
         if !self.control {
@@ -93,6 +122,43 @@ impl<L: Lens> JsonWatch<L> {
         place.mark();
         self.lexer.restart();
         Ok(())
+    }
+
+    /// An event is complete that may hold a table; false if it holds none. One whose rows are all hidden is hidden.
+    fn decide_table(&mut self, place: &mut Place<'_>) -> Result<bool, FilterError> {
+        let Some(columns) = &mut self.columns else { return Ok(false) };
+        let object = Bytes::copy_from_slice(place.bytes(self.span));
+        if !table::is_table(&object)? {
+            return Ok(false);
+        }
+        unfold(place);
+        let end = place.offset();
+        let object = Bytes::copy_from_slice(place.bytes(self.span));
+        let (table, counts) = if self.control {
+            table::filtered(&object, All, columns)?
+        } else {
+            table::filtered(&object, &self.lens, columns)?
+        };
+        if !self.control {
+            place.out.add(counts);
+        }
+        if !counts.is_hidden() {
+            place.pass(Span { start: 0, end: self.span.start });
+            place.out.copy(&table);
+            place.pass(Span { start: self.span.end, end });
+            end_line(place);
+        }
+        place.mark();
+        self.lexer.restart();
+        Ok(true)
+    }
+}
+
+// === impl All ===
+
+impl Lens for All {
+    fn verdict(&self, _: View<'_>) -> Verdict<'_> {
+        Verdict::Keep
     }
 }
 

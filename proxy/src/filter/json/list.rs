@@ -1,13 +1,15 @@
-//! A JSON list of any kind.
+//! A JSON list of any kind, or a table.
 //!
 //! The root's members come in any order: built-in kinds write `kind, apiVersion, metadata, items`, custom resources
-//! `apiVersion, items, kind, metadata`. Members pass as they are, except: `items` loses what the lens drops, a `null` there
-//! becomes `[]`, and the list's own `metadata` loses `remainingItemCount`, which would count hidden objects too. Each
-//! piece passes as soon as it is complete.
+//! `apiVersion, items, kind, metadata`. Members pass as they are, except: `items` and `rows` lose what the lens drops,
+//! `null` items become `[]`, and the list's own `metadata` loses `remainingItemCount`, which would count hidden objects
+//! too. Each piece passes as soon as it is complete.
 
 use super::find::Finder;
 use super::lexer::{Lexer, Token};
+use super::row::Row;
 use super::series::Series;
+use super::table::{self, Columns};
 use super::text;
 use crate::filter::held::{Place, Read, Span};
 use crate::filter::{FilterError, Lens, Verdict};
@@ -26,6 +28,16 @@ pub(in crate::filter) struct JsonList<L> {
     begin: usize,
     /// The item at hand, once the walk is inside it.
     item: Option<Finder>,
+    /// Apart, because most lists are no tables.
+    table: Box<Table>,
+}
+
+/// What only a table needs.
+#[derive(Debug, Default)]
+struct Table {
+    /// The row at hand, once the walk is inside it.
+    row: Option<Row>,
+    columns: Columns,
 }
 
 /// The member of the root that the walk is in.
@@ -34,6 +46,8 @@ enum Member {
     Other,
     Metadata,
     Items,
+    Rows,
+    Columns,
 }
 
 // === impl JsonList ===
@@ -49,7 +63,18 @@ impl<L: Lens> JsonList<L> {
             cut: false,
             begin: 0,
             item: None,
+            table: Box::default(),
         }
+    }
+
+    /// The same, with what is known of a table's columns.
+    pub(in crate::filter) fn with_columns(self, columns: Columns) -> Self {
+        Self { table: Box::new(Table { row: None, columns }), ..self }
+    }
+
+    /// What is known of the table's columns.
+    pub(super) fn into_columns(self) -> Columns {
+        self.table.columns
     }
 
     /// The token closes the root, or is a value that is no object.
@@ -58,7 +83,7 @@ impl<L: Lens> JsonList<L> {
             return Err(FilterError::Malformed("a JSON object as the list"));
         }
         if !self.items_seen {
-            return Err(FilterError::Malformed("items in the list"));
+            return Err(FilterError::Malformed("items in the list, or rows"));
         }
         place.pass_all();
         Ok(())
@@ -75,30 +100,45 @@ impl<L: Lens> JsonList<L> {
                 self.series = Series::default();
                 return Ok(());
             }
-            Token::Literal(value) if self.member == Member::Items => return self.no_items(value, place),
-            Token::Text(_) if self.member == Member::Items => return Err(NOT_ITEMS),
-            Token::Text(_) | Token::Literal(_) | Token::Close => self.member = Member::Other,
+            Token::Literal(value) if self.member != Member::Other => return self.literal(value, place),
+            Token::Text(_) if matches!(self.member, Member::Items | Member::Rows) => return Err(NOT_ITEMS),
+            Token::Text(_) | Token::Literal(_) => self.member = Member::Other,
+            Token::Close => self.end_member(place),
         }
         place.check()?;
         place.pass_all();
         Ok(())
     }
 
-    /// `items` is a literal: `null` is what Go writes for a list it never filled.
-    fn no_items(&mut self, value: Span, place: &mut Place<'_>) -> Result<(), FilterError> {
-        if place.bytes(value) != b"null" {
+    /// A member of interest is a literal: `null` is what Go writes for a list it never filled.
+    fn literal(&mut self, value: Span, place: &mut Place<'_>) -> Result<(), FilterError> {
+        let is_list = matches!(self.member, Member::Items | Member::Rows);
+        let is_null = place.bytes(value) == b"null";
+        if is_list && !is_null {
             return Err(NOT_ITEMS);
         }
-        let head = Span { start: 0, end: value.start };
-        place.pass(head);
-        place.mark();
-        place.out.copy(b"[]");
-        self.items_seen = true;
+        let is_missing = is_null && self.member == Member::Columns;
+        let definitions = if is_missing { self.table.columns.missing() } else { None };
+        match (self.member, definitions) {
+            (Member::Items, _) => replace(value, b"[]", place),
+            (_, Some(definitions)) => replace(value, &definitions, place),
+            (_, None) => place.pass_all(),
+        }
+        self.items_seen |= is_list;
         self.member = Member::Other;
-        Ok(())
+        place.check()
     }
 
-    /// The token opens `items`, or ends an item.
+    /// The walk is behind the end of an object or an array in the root.
+    fn end_member(&mut self, place: &mut Place<'_>) {
+        if self.member == Member::Columns {
+            let span = Span { start: self.begin, end: place.offset() };
+            self.table.columns.define(place.bytes(span));
+        }
+        self.member = Member::Other;
+    }
+
+    /// The token opens `items` or `rows`, or ends an element.
     fn between_items(&mut self, token: Token, place: &mut Place<'_>) -> Result<(), FilterError> {
         match token {
             Token::Array => {
@@ -107,10 +147,17 @@ impl<L: Lens> JsonList<L> {
                 place.pass_all();
                 Ok(())
             }
+            Token::Close if self.member == Member::Rows => self.decide_row(place),
             Token::Close => self.decide(place),
             Token::Object => Err(NOT_ITEMS),
             Token::Key(_) | Token::Text(_) | Token::Literal(_) => Err(NOT_ITEM),
         }
+    }
+
+    /// The token opens an object or an array of no interest, save for where it is.
+    fn skip(&mut self, place: &Place<'_>) {
+        self.begin = place.offset() - 1;
+        self.lexer.skip();
     }
 
     /// A token inside an item, or the one that opens it.
@@ -139,6 +186,38 @@ impl<L: Lens> JsonList<L> {
         } else {
             let start = self.series.keep(self.begin);
             found.pass(verdict, Span { start, end }, place)?;
+        }
+        place.mark();
+        Ok(())
+    }
+
+    /// A token inside a row, or the one that opens it.
+    fn inside_row(&mut self, token: Token, place: &mut Place<'_>) -> Result<(), FilterError> {
+        if let Some(row) = &mut self.table.row {
+            let depth = self.lexer.depth() - 2;
+            return row.token(token, depth, &mut self.lexer, place);
+        }
+        if token != Token::Object {
+            return Err(NOT_ITEM);
+        }
+        self.begin = place.offset() - 1;
+        self.table.row = Some(Row::default());
+        Ok(())
+    }
+
+    /// A row is complete.
+    fn decide_row(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        place.check()?;
+        let row = self.table.row.take().unwrap_or_default();
+        let verdict = row.ask(&self.lens, place)?;
+        let end = place.offset();
+        place.out.count(verdict != Verdict::Drop, end - self.begin);
+        if verdict == Verdict::Drop {
+            self.series.leave_out();
+        } else {
+            let start = self.series.keep(self.begin);
+            let edits = row.edits(verdict, &self.table.columns, place)?;
+            table::pass(edits, Span { start, end }, place);
         }
         place.mark();
         Ok(())
@@ -176,12 +255,13 @@ impl<L: Lens> Read for JsonList<L> {
     fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         while let Some(token) = self.lexer.next(place)? {
             match (self.member, self.lexer.depth()) {
-                (Member::Items, 2) => self.between_items(token, place)?,
+                (Member::Items | Member::Rows, 2) => self.between_items(token, place)?,
                 (Member::Items, 3..) => self.inside_item(token, place)?,
+                (Member::Rows, 3..) => self.inside_row(token, place)?,
                 (Member::Metadata, 2..) => self.metadata(token, place)?,
                 (_, 1) => self.root(token, place)?,
                 (_, 0) => self.outside(token, place)?,
-                _ => self.lexer.skip(),
+                _ => self.skip(place),
             }
         }
         if self.lexer.done() {
@@ -195,8 +275,15 @@ impl<L: Lens> Read for JsonList<L> {
     }
 }
 
-const NOT_ITEMS: FilterError = FilterError::Malformed("an array or null as items");
-const NOT_ITEM: FilterError = FilterError::Malformed("an object as an item");
+const NOT_ITEMS: FilterError = FilterError::Malformed("an array or null as items or rows");
+const NOT_ITEM: FilterError = FilterError::Malformed("an object as an item or row");
+
+/// Passes the piece with another text in place of the value that ends it.
+fn replace(value: Span, text: &[u8], place: &mut Place<'_>) {
+    place.pass(Span { start: 0, end: value.start });
+    place.mark();
+    place.out.copy(text);
+}
 
 // === impl Member ===
 
@@ -204,6 +291,8 @@ impl Member {
     fn of(key: &[u8]) -> Result<Self, FilterError> {
         Ok(match &*text::unescape(key)? {
             "items" => Self::Items,
+            "rows" => Self::Rows,
+            "columnDefinitions" => Self::Columns,
             "metadata" => Self::Metadata,
             _ => Self::Other,
         })

@@ -1,7 +1,8 @@
 //! Patch bodies that are not simply objects: JSON patch, and apply in YAML.
 
-use super::json::{Edit, apply, elements, replaced, string_at};
+use super::json::replaced;
 use crate::filter::held::Span;
+use crate::filter::json::whole::{Edit, apply, elements, string_at};
 use crate::filter::{Encoding, FilterError};
 use bytes::Bytes;
 use serde_json::Value;
@@ -13,10 +14,7 @@ pub fn rename_json_patch(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, F
     for Span { start, end } in elements(bytes)? {
         let operation = bytes.slice(start..end);
         let edit = operation_edit(&operation, from, to)?;
-        edits.extend(edit.map(|Edit { span, text }| {
-            let span = Span { start: start + span.start, end: start + span.end };
-            Edit { span, text }
-        }));
+        edits.extend(edit.map(|edit| edit.shifted(start)));
     }
     Ok(apply(bytes, edits))
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// White space that may stand between tokens.
-fn space() -> impl Strategy<Value = String> {
+pub(super) fn space() -> impl Strategy<Value = String> {
     prop_oneof![8 => Just(String::new()), 1 => "[ \n\r\t]{1,3}"]
 }
 
@@ -28,7 +28,7 @@ fn string() -> impl Strategy<Value = String> {
 }
 
 /// A key that is none of `taken`.
-fn other_key(taken: &'static [&'static str]) -> impl Strategy<Value = String> {
+pub(super) fn other_key(taken: &'static [&'static str]) -> impl Strategy<Value = String> {
     let known = prop_oneof![
         Just("metadata"),
         Just("name"),
@@ -54,21 +54,21 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
-fn any_value() -> impl Strategy<Value = String> {
+pub(super) fn any_value() -> impl Strategy<Value = String> {
     scalar().prop_recursive(4, 24, 4, |inner| {
         let member = (other_key(&[]), inner.clone());
         prop_oneof![vec(inner, 0..4).prop_flat_map(array), vec(member, 0..4).prop_flat_map(object)]
     })
 }
 
-fn array(elements: Vec<String>) -> impl Strategy<Value = String> {
+pub(super) fn array(elements: Vec<String>) -> impl Strategy<Value = String> {
     vec(space(), elements.len() * 2 + 1).prop_map(move |spaces| {
         let spaced = elements.iter().zip(spaces.chunks(2)).map(|(e, s)| format!("{}{e}{}", s[0], s[1]));
         format!("[{}{}]", spaced.collect::<Vec<_>>().join(","), spaces[0])
     })
 }
 
-fn object(members: Vec<(String, String)>) -> impl Strategy<Value = String> {
+pub(super) fn object(members: Vec<(String, String)>) -> impl Strategy<Value = String> {
     vec(space(), members.len() * 3 + 1).prop_map(move |spaces| {
         let spaced = members
             .iter()
@@ -83,7 +83,7 @@ fn named(key: &'static str) -> impl Strategy<Value = String> {
 }
 
 /// An object of Kubernetes' shape, with members repeated and in any order.
-fn item() -> impl Strategy<Value = String> {
+pub(super) fn item() -> impl Strategy<Value = String> {
     let name = || prop_oneof![4 => "\"[a-f]{1,2}\"", 1 => string(), 1 => Just("null".to_owned())];
     let member = prop_oneof![
         (named("name"), name()),
@@ -128,8 +128,8 @@ fn event() -> impl Strategy<Value = String> {
     })
 }
 
-type Raw = Box<RawValue>;
-type Members = BTreeMap<String, Raw>;
+pub(super) type Raw = Box<RawValue>;
+pub(super) type Members = BTreeMap<String, Raw>;
 type Named = Vec<(String, String)>;
 
 /// The namespace and name of an object, as a map has them.
@@ -139,7 +139,7 @@ fn names(object: &str) -> (String, String) {
     (of("namespace"), of("name"))
 }
 
-fn kept(seed: u64, object: &str) -> bool {
+pub(super) fn kept(seed: u64, object: &str) -> bool {
     let (namespace, name) = names(object);
     shown(seed, &namespace, &name)
 }
