@@ -1,6 +1,7 @@
 //! The one body type that requests and responses have inside the proxy.
 
 mod ending;
+mod gunzip;
 mod joined;
 
 use std::{
@@ -16,6 +17,7 @@ use prometheus::{IntCounter, IntGauge};
 
 pub use self::{
     ending::{Boundary, Ending},
+    gunzip::Gunzip,
     joined::Joined,
 };
 

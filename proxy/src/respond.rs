@@ -149,6 +149,7 @@ fn encode(status: &Status, encoding: StatusEncoding) -> (&'static str, Bytes) {
         StatusEncoding::Protobuf => ("application/vnd.kubernetes.protobuf", protobuf::status(status).into()),
         // A Status always has a JSON form; an empty body would still carry the code.
         StatusEncoding::Json => ("application/json", serde_json::to_vec(status).unwrap_or_default().into()),
+        StatusEncoding::Yaml => ("application/yaml", serde_json::to_vec(status).unwrap_or_default().into()),
     }
 }
 

@@ -125,8 +125,9 @@ impl Stack {
             }
         };
         // 8 filter: the server is asked only for what can be read on the way back, and to leave out what it can.
-        let reading = Reading::of(&self.ring, &cluster.name, request, lock);
-        let plain = reading.ask(request, &mut onward.parts)?;
+        let query = onward.parts.uri.query();
+        let reading = Reading::of(&self.ring, &cluster.name, request, lock, query);
+        let plain = reading.ask(&mut onward.parts)?;
         if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
             return Err(upgrades::unfilterable());
         }

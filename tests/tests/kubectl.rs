@@ -103,15 +103,16 @@ impl Ground {
             (&json!("Deployment"), &json!(1)),
             "{yaml}"
         );
-        // One object is a table of the API server's; a list is made from JSON, which has no such columns.
         let one = self.own(&["get", "deployment", "web"]).await;
-        assert!(one.contains("UP-TO-DATE"), "{one}");
         let list = self.own(&["get", "deployments"]).await;
-        assert!(list.lines().nth(1).unwrap().starts_with("web ") && !list.contains("UP-TO-DATE"), "{list}");
+        assert!(one.contains("UP-TO-DATE"), "{one}");
+        assert_eq!(list.lines().count(), 2, "{list}");
+        assert_eq!(list.lines().next(), one.lines().next());
         self.own(&["describe", "deployment", "web"]).await;
     }
 
     async fn a_watch_shows_changes(&self) {
+        let table = self.long(&["get", "deployments", "--all-namespaces", "--watch"]);
         let columns = "--output=custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas";
         let watch =
             self.long(&["get", "deployments", "--all-namespaces", "--watch", "--no-headers", columns]);
@@ -120,8 +121,11 @@ impl Ground {
         self.direct(&["scale", "deployment", "theirs", "--replicas=7"]).await;
         self.own(&["scale", "deployment", "web", "--replicas=2"]).await;
         saw(&watch, &web("2")).await;
-        let seen = fs::read_to_string(watch.log_path()).unwrap();
-        assert!(!seen.contains("theirs"), "{seen}");
+        saw_line(&table, |line| line.contains(" web ") && line.contains(" 0/2 ")).await;
+        for program in [&watch, &table] {
+            let seen = fs::read_to_string(program.log_path()).unwrap();
+            assert!(!seen.contains("theirs"), "{seen}");
+        }
     }
 
     /// A kubectl that goes on.
@@ -216,10 +220,14 @@ fn succeeded(output: &Output) -> String {
 
 /// Waits until a line of a program's output is of these words.
 async fn saw(program: &Process, words: &[String]) {
-    wait_for(&format!("the line {words:?}"), DEADLINE, || async {
+    saw_line(program, |line| line.split_whitespace().eq(words.iter().map(String::as_str))).await;
+}
+
+/// Waits until a line of a program's output is the one.
+async fn saw_line(program: &Process, is_it: impl Fn(&str) -> bool) {
+    wait_for("a line of kubectl", DEADLINE, || async {
         let text = fs::read_to_string(Path::new(program.log_path())).map_err(|error| error.to_string())?;
-        let is_it = |line: &str| line.split_whitespace().eq(words.iter().map(String::as_str));
-        if text.lines().any(is_it) { Ok(()) } else { Err(text) }
+        if text.lines().any(&is_it) { Ok(()) } else { Err(text) }
     })
     .await
     .unwrap();

@@ -5,9 +5,11 @@
 //! No control plane is needed here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
+use std::io::Write;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
 use h2::Reason;
 use http::{Response, StatusCode, header};
 use shoal_tests::scripted::client::{Http, Reader, Wire};
@@ -209,12 +211,63 @@ async fn what_cannot_be_read_is_refused_before_the_head() {
             let _ = exchange.answer(200, content_type, body).await;
             refused(soon(what, asked).await.unwrap().unwrap(), form, what).await;
         }
-        let (asked, exchange) = soon("gzip", stage.ask(&client, LIST, form.of_list())).await.unwrap();
-        let gzipped =
-            Response::builder().header("content-type", form.of_list()).header("content-encoding", "gzip");
-        let held = exchange.head(gzipped.body(()).unwrap()).unwrap();
-        refused(soon("gzip", asked).await.unwrap().unwrap(), form, "gzip").await;
+        let (asked, exchange) = soon("zstd", stage.ask(&client, LIST, form.of_list())).await.unwrap();
+        let held = exchange.head(coded("zstd", form.of_list())).unwrap();
+        refused(soon("zstd", asked).await.unwrap().unwrap(), form, "zstd").await;
         drop(held);
+        let (asked, exchange) = soon("no gzip", stage.ask(&client, LIST, form.of_list())).await.unwrap();
+        let mut held = exchange.head(coded("gzip", form.of_list())).unwrap();
+        let _ = held.send(list_in(form)).await;
+        refused(soon("no gzip", asked).await.unwrap().unwrap(), form, "no gzip").await;
+    }
+}
+
+/// A head that says how the body is coded.
+fn coded(coding: &str, content_type: &str) -> Response<()> {
+    let head = Response::builder().header("content-type", content_type).header("content-encoding", coding);
+    head.header("vary", "Accept-Encoding").body(()).unwrap()
+}
+
+fn list_in(form: Form) -> Vec<u8> {
+    form.list(&[form.item(&Pods::of(form).own)])
+}
+
+fn member(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A server may close a member at each flush; what is in it arrives before the next one begins.
+#[tokio::test]
+async fn gzip_that_nobody_asked_for_comes_out_while_it_streams() {
+    let mut stage = Stage::start("gzip_comes_out", STREAMS).await.unwrap();
+    for (http, form) in HTTP.into_iter().flat_map(|http| Form::ALL.map(|form| (http, form))) {
+        let client = stage.client(http).await.unwrap();
+        let Pods { own, foreign } = Pods::of(form);
+        let (asked, exchange) = soon("a watch", stage.ask(&client, WATCH, form.of_list())).await.unwrap();
+        let mut sending = exchange.head(coded("gzip", form.of_watch())).unwrap();
+        let response = soon("the head", asked).await.unwrap().unwrap();
+        assert!(!response.headers().contains_key(header::CONTENT_ENCODING));
+        assert_eq!(response.headers()[header::VARY], "Accept-Encoding");
+        let (mut reader, shown) = (Reader::new(response), form.event("ADDED", &own));
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            sending.send(member(&form.event("ADDED", &foreign))).await.unwrap();
+            sending.send(member(&shown)).await.unwrap();
+            seen.extend_from_slice(&shown);
+            soon("the event", reader.until(&seen)).await.unwrap();
+        }
+        sending.end().unwrap();
+        assert_eq!(soon("the end", reader.rest()).await.unwrap(), seen, "{http:?} {form:?}");
+
+        let (asked, exchange) = soon("a list", stage.ask(&client, LIST, form.of_list())).await.unwrap();
+        let body = [member(b""), member(&list_in(form))].concat();
+        let mut sending = exchange.head(coded("gzip", form.of_list())).unwrap();
+        sending.send(body).await.unwrap();
+        sending.end().unwrap();
+        let response = soon("the list", asked).await.unwrap().unwrap();
+        assert_eq!(soon("the list", Reader::new(response).rest()).await.unwrap(), list_in(form));
     }
 }
 

@@ -4,21 +4,11 @@
 //! `AllowsMediaTypeTransform` in `handlers/rest.go`. Types are compared with case; there are no quoted strings;
 //! only the first `Accept` line counts; `q=0` is the least wish, not a ban.
 
-use std::borrow::Cow;
+mod asked;
 
 use http::{HeaderMap, header};
-use thiserror::Error;
 
-/// Types that no filter can read; the answer is a 406 Status.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "client: none of the accepted media types {accept:?} can be filtered; accept application/json or \
-     application/vnd.kubernetes.protobuf, as objects or as PartialObjectMetadata"
-)]
-pub struct NotAcceptable {
-    /// The header as it came.
-    pub accept: String,
-}
+pub use self::asked::{Asked, NotAcceptable};
 
 /// How bytes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +32,7 @@ pub enum Encoding {
 pub enum Transform {
     /// No wish: the object itself.
     Object,
-    /// `as=Table;g=meta.k8s.io`
+    /// `as=Table;g=meta.k8s.io`, of which there is JSON and YAML only.
     Table,
     /// `as=PartialObjectMetadata;g=meta.k8s.io`
     PartialObjectMetadata,
@@ -79,6 +69,8 @@ pub enum StatusEncoding {
     Json,
     /// `application/vnd.kubernetes.protobuf`
     Protobuf,
+    /// `application/yaml`; what we write in it is JSON, which is YAML too.
+    Yaml,
 }
 
 /// What a body holds, by its `Content-Type`.
@@ -111,21 +103,6 @@ pub fn parse(header: &str) -> Vec<MediaType<'_>> {
     header.split(',').filter_map(MediaType::parse).collect()
 }
 
-/// The `Accept` header to send upstream where the answer will be filtered.
-///
-/// What the filter cannot read is dropped (CBOR, YAML, tables, unknown types and transformations); the rest keeps
-/// its order and its parameters. A wildcard or a missing header becomes `application/json`.
-pub fn readable_by_filter(accept: Option<&str>) -> Result<String, NotAcceptable> {
-    let Some(accept) = accept.filter(|accept| !accept.is_empty()) else {
-        return Ok("application/json".to_owned());
-    };
-    let readable: Vec<_> = parse(accept).into_iter().filter_map(MediaType::readable).collect();
-    if readable.is_empty() {
-        return Err(NotAcceptable { accept: accept.to_owned() });
-    }
-    Ok(readable.join(","))
-}
-
 // === impl MediaType ===
 
 impl<'h> MediaType<'h> {
@@ -142,21 +119,6 @@ impl<'h> MediaType<'h> {
             server_version: param(params, "sv").unwrap_or_default(),
             wild: (kind == "*", subtype == "*"),
         })
-    }
-
-    /// The clause for a server whose answer is filtered; `None` if the filter cannot read that answer.
-    fn readable(self) -> Option<Cow<'h, str>> {
-        if matches!(self.transform, Transform::Table | Transform::Other) {
-            return None;
-        }
-        match self.encoding {
-            Encoding::Json | Encoding::Protobuf => Some(Cow::Borrowed(self.raw)),
-            Encoding::Any => {
-                let params = self.raw.find(';').and_then(|at| self.raw.get(at..)).unwrap_or_default();
-                Some(Cow::Owned(format!("application/json{params}")))
-            }
-            Encoding::Cbor | Encoding::Yaml | Encoding::Other => None,
-        }
     }
 
     /// Whether the server sorts `self` before `other`. This is no order in the strict sense, as in the source.
@@ -197,7 +159,7 @@ impl Transform {
             return Self::Object;
         }
         match (kind, group, version) {
-            (Some("Table"), ..) => Self::Table,
+            (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Self::Table,
             (Some("PartialObjectMetadata"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => {
                 Self::PartialObjectMetadata
             }
@@ -222,6 +184,7 @@ impl StatusEncoding {
         let clauses = by_preference(parse(accept.unwrap_or_default()));
         match clauses.iter().find(|clause| clause.fits_status()) {
             Some(clause) if clause.encoding == Encoding::Protobuf => Self::Protobuf,
+            Some(clause) if clause.encoding == Encoding::Yaml => Self::Yaml,
             _ => Self::Json,
         }
     }

@@ -127,7 +127,7 @@ fn identity(headers: &HeaderMap) -> HeaderMap {
 /// Metadata are enough; a server that cannot cut them out sends the object. A refusal must suit the client.
 fn accept(encoding: StatusEncoding) -> &'static str {
     match encoding {
-        StatusEncoding::Json => {
+        StatusEncoding::Json | StatusEncoding::Yaml => {
             "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
         }
         StatusEncoding::Protobuf => {

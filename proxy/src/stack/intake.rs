@@ -264,7 +264,7 @@ fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Ref
     renamed.map_err(|error| unreadable(&error))
 }
 
-fn uri(query: &Query, path: &str) -> Result<Uri, Refusal> {
+pub(super) fn uri(query: &Query, path: &str) -> Result<Uri, Refusal> {
     query.path_and_query(path).map(Uri::from).map_err(|error| bad_request(&error))
 }
 

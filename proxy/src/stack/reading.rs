@@ -3,13 +3,17 @@
 //! Decided before the request goes upstream, because the server has to be asked for a form that
 //! can be read. What comes back in another form is refused, never passed unread.
 
+mod form;
+
 use std::{fmt::Display, sync::Arc};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 
+use self::form::{Form, decoded};
 use crate::{
-    body::{self, Body, Metered},
+    body::{self, Body, Gunzip, Metered},
     election::LockNames,
     filter::{
         Counts, Encoding, FilterError, Scanner, Shape,
@@ -18,12 +22,7 @@ use crate::{
     },
     metrics::Metrics,
     ownership::{Ring, lens::ShardLens},
-    request::{
-        KubeRequest,
-        accept::{self, BodyType},
-        path::Verb,
-        query::Query,
-    },
+    request::{KubeRequest, accept::BodyType, path::Verb, query::Query},
     respond::Refusal,
     upstream::Received,
 };
@@ -38,10 +37,13 @@ pub(super) enum Reading {
     /// It passes as it comes.
     Whole,
     /// Only the shard's own objects pass.
-    Filtered(Shape, ShardLens),
+    Filtered(Shape, ShardLens, Form),
     /// It is about the shard's lock, which gets back the name that the controller knows.
-    Lock(LockNames),
+    Lock(LockNames, Form),
 }
+
+/// A body whose bytes are counted as they come.
+type Counted = Gunzip<Metered<Received>>;
 
 /// Counts what a filter shows and hides.
 struct ObjectMeter(Arc<Metrics>);
@@ -49,21 +51,23 @@ struct ObjectMeter(Arc<Metrics>);
 // === impl Reading ===
 
 impl Reading {
-    /// How the response to a request is read.
+    /// How the response to a request is read; `query` is the one that goes upstream.
     pub(super) fn of(
         ring: &Arc<Ring>,
         cluster: &Arc<str>,
         request: &KubeRequest,
         lock: Option<&LockNames>,
+        query: Option<&str>,
     ) -> Self {
+        let form = || Form::of(request, query);
         let shape = match request.info.verb {
             _ if request.method == Method::HEAD => return Self::Whole,
             Verb::List => Shape::List,
             Verb::Watch => Shape::Watch,
-            _ => return lock.map_or(Self::Whole, |lock| Self::Lock(lock.clone())),
+            _ => return lock.map_or(Self::Whole, |lock| Self::Lock(lock.clone(), form())),
         };
         let lens = request.target().and_then(|target| ShardLens::for_read(ring, cluster, target));
-        lens.map_or(Self::Whole, |lens| Self::Filtered(shape, lens))
+        lens.map_or(Self::Whole, |lens| Self::Filtered(shape, lens, form()))
     }
 
     /// Whether the response passes as it comes.
@@ -72,19 +76,20 @@ impl Reading {
     }
 
     /// Asks the server only for what can be read, and to leave out by itself what it can. Where it was asked for the latter
-    /// this returns the target without that, as a server may refuse it.
-    pub(super) fn ask(&self, request: &KubeRequest, parts: &mut Parts) -> Result<Option<Uri>, Refusal> {
-        if self.is_whole() {
-            return Ok(None);
-        }
-        let accept = accept::readable_by_filter(request.accept.as_deref())
-            .map_err(|error| Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", error.to_string()))?;
-        let accept = HeaderValue::from_str(&accept).map_err(|error| bad_request(&error))?;
-        parts.headers.insert(header::ACCEPT, accept);
-        parts.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    /// this returns the target without that, as a server may refuse it. What is done to a lock could not be undone if the
+    /// answer were none that can be read.
+    pub(super) fn ask(&self, parts: &mut Parts) -> Result<Option<Uri>, Refusal> {
         match self {
-            Self::Filtered(_, lens) => lens.shard_selector().map_or(Ok(None), |own| push_down(own, parts)),
-            Self::Whole | Self::Lock(_) => Ok(None),
+            Self::Whole => Ok(None),
+            Self::Filtered(_, lens, form) => {
+                form.ask(parts)?;
+                lens.shard_selector().map_or(Ok(None), |own| push_down(own, parts))
+            }
+            Self::Lock(_, form) => {
+                form.check()?;
+                form.ask(parts)?;
+                Ok(None)
+            }
         }
     }
 
@@ -97,22 +102,12 @@ impl Reading {
         let received = metrics.bytes.with_label_values(&["received"]);
         let response = response.map(|body| Metered::new(body, received, None));
         match self {
-            Self::Filtered(shape, lens) if response.status().is_success() => {
-                let encoding = readable(response.headers())?;
-                let scanner = Scanner::new(encoding, shape, lens);
+            Self::Whole => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
+            Self::Filtered(shape, lens, form) => {
                 let meter = ObjectMeter(metrics.clone());
-                let (mut parts, body) = response.into_parts();
-                let mut filtered = Filtered::new(body, scanner, meter);
-                if shape == Shape::List {
-                    filtered.begin().await.map_err(|error| unusable(&error))?;
-                }
-                parts.headers.remove(header::CONTENT_LENGTH);
-                Ok(Response::from_parts(parts, filtered.map_err(Into::into).boxed_unsync()))
+                filter(decoded(response)?, shape, lens, &form, meter).await
             }
-            Self::Lock(lock) => rename(response, &lock).await,
-            Self::Whole | Self::Filtered(..) => {
-                Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
-            }
+            Self::Lock(lock, form) => rename(decoded(response)?, &lock, &form).await,
         }
     }
 }
@@ -154,17 +149,44 @@ impl Meter for ObjectMeter {
 
 /// Which of the two forms that can be read a response has.
 pub(super) fn readable(headers: &HeaderMap) -> Result<Encoding, Refusal> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("unreadable"));
     let coding = text(header::CONTENT_ENCODING).unwrap_or("identity");
-    if coding != "identity" {
+    if !coding.eq_ignore_ascii_case("identity") {
         return Err(unreadable(&format!("Content-Encoding {coding}, although identity was asked for")));
     }
-    let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
-    match BodyType::of(Some(content_type)) {
+    let content_type = text(header::CONTENT_TYPE);
+    match BodyType::of(content_type) {
         BodyType::Json => Ok(Encoding::Json),
         BodyType::Protobuf => Ok(Encoding::Protobuf),
-        _ => Err(unreadable(&format!("Content-Type {content_type:?}"))),
+        _ => Err(unreadable(&format!("Content-Type {:?}", content_type.unwrap_or_default()))),
     }
+}
+
+/// Shows the client what the lens allows. An error of the server is not looked into.
+async fn filter(
+    response: Response<Counted>,
+    shape: Shape,
+    lens: ShardLens,
+    form: &Form,
+    meter: ObjectMeter,
+) -> Result<Response<Body>, Refusal> {
+    let (mut parts, body) = response.into_parts();
+    if !parts.status.is_success() {
+        form.relabel(&mut parts.headers);
+        return Ok(Response::from_parts(parts, body.boxed_unsync()));
+    }
+    let scanner = Scanner::new(form.readable(&parts.headers)?, shape, lens);
+    let scanner = match form.tables() {
+        Some(rows) => scanner.with_tables(rows),
+        None => scanner,
+    };
+    let mut filtered = Filtered::new(body, scanner, meter);
+    if shape == Shape::List {
+        filtered.begin().await.map_err(|error| unusable(&error))?;
+    }
+    form.relabel(&mut parts.headers);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Ok(Response::from_parts(parts, filtered.map_err(Into::into).boxed_unsync()))
 }
 
 /// A list that ends, or fails, before any of it could be shown.
@@ -184,22 +206,43 @@ pub(super) fn unreadable(what: &str) -> Refusal {
 }
 
 /// Puts the known name back. A refusal that is no Status, such as that of flow control, passes as it is.
-async fn rename(response: Response<Metered<Received>>, lock: &LockNames) -> Result<Response<Body>, Refusal> {
-    let encoding = readable(response.headers());
+async fn rename(
+    response: Response<Counted>,
+    lock: &LockNames,
+    form: &Form,
+) -> Result<Response<Body>, Refusal> {
     let (mut parts, body) = response.into_parts();
+    let encoding = form.readable(&parts.headers);
     #[allow(clippy::disallowed_methods, reason = "bounded")]
     let bytes = Limited::new(body, OBJECT_BYTES).collect().await;
     let bytes =
         bytes.map_err(|error| unreadable(&format!("a lock whose body broke off ({error})")))?.to_bytes();
     let renamed = match encoding {
         _ if bytes.is_empty() => bytes,
-        Ok(encoding) => object::rename(&bytes, encoding, &lock.own, &lock.original)
-            .map_err(|error| unreadable(&error.to_string()))?,
+        Ok(encoding) => {
+            known_name(&bytes, encoding, lock, form).map_err(|error| unreadable(&error.to_string()))?
+        }
         Err(refusal) if parts.status.is_success() => return Err(refusal),
         Err(_) => bytes,
     };
+    form.relabel(&mut parts.headers);
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(renamed.len()));
     Ok(Response::from_parts(parts, body::full(renamed)))
+}
+
+fn known_name(
+    bytes: &Bytes,
+    encoding: Encoding,
+    lock: &LockNames,
+    form: &Form,
+) -> Result<Bytes, FilterError> {
+    if encoding == Encoding::Json
+        && let Some(rows) = form.tables()
+        && let Some(table) = object::rename_in_table(bytes, &lock.own, &lock.original, rows)?
+    {
+        return Ok(table);
+    }
+    object::rename(bytes, encoding, &lock.own, &lock.original)
 }
 
 #[cfg(test)]

@@ -14,7 +14,11 @@ pub(crate) enum Form {
     Protobuf,
     MetadataJson,
     MetadataProtobuf,
+    Table,
 }
+
+/// A table with its metadata, of which the client wants nothing else.
+pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// A list, taken apart.
 #[derive(Debug, PartialEq)]
@@ -34,7 +38,8 @@ pub(crate) struct List {
 pub(crate) struct Item {
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// The object in a list, the whole event in a watch.
+    /// The object in a list, the whole event in a watch; of a row the object and the first cell, because others tell the
+    /// time.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -50,10 +55,14 @@ pub(crate) struct Event {
 // === impl Form ===
 
 impl Form {
-    pub(crate) const ALL: [Self; 4] =
+    /// Those in which equal answers are equal bytes.
+    pub(crate) const OBJECTS: [Self; 4] =
         [Self::Json, Self::Protobuf, Self::MetadataJson, Self::MetadataProtobuf];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Json, Self::Protobuf, Self::MetadataJson, Self::MetadataProtobuf, Self::Table];
     /// The API server has no protobuf of a custom resource, but of its metadata.
-    pub(crate) const CUSTOM: [Self; 3] = [Self::Json, Self::MetadataJson, Self::MetadataProtobuf];
+    pub(crate) const CUSTOM: [Self; 4] =
+        [Self::Json, Self::MetadataJson, Self::MetadataProtobuf, Self::Table];
 
     fn is_protobuf(self) -> bool {
         matches!(self, Self::Protobuf | Self::MetadataProtobuf)
@@ -67,6 +76,7 @@ impl Form {
             Self::MetadataProtobuf => {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
             }
+            Self::Table => TABLE,
         }
     }
 
@@ -78,16 +88,25 @@ impl Form {
             Self::MetadataProtobuf => {
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
             }
+            Self::Table => TABLE,
         }
     }
 
     pub(crate) fn list(self, body: &[u8]) -> List {
-        if self.is_protobuf() { proto_list(body) } else { json_list(body) }
+        match self {
+            Self::Table => table(body),
+            _ if self.is_protobuf() => proto_list(body),
+            _ => json_list(body),
+        }
     }
 
     /// The next event.
     pub(crate) async fn event(self, stream: &mut Stream) -> Event {
-        if self.is_protobuf() { proto_event(&stream.frame().await) } else { json_event(&stream.line().await) }
+        match self {
+            Self::Table => table_event(&stream.line().await),
+            _ if self.is_protobuf() => proto_event(&stream.frame().await),
+            _ => json_event(&stream.line().await),
+        }
     }
 }
 
@@ -145,6 +164,50 @@ fn json_item(object: &str, bytes: &[u8]) -> (Item, bool) {
 fn json_event(line: &[u8]) -> Event {
     let event: JsonEvent<'_> = serde_json::from_slice(line).unwrap();
     let (item, ends_initial) = json_item(event.object.get(), line);
+    Event { kind: event.r#type, item, ends_initial }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonTable<'a> {
+    api_version: String,
+    kind: String,
+    metadata: Value,
+    column_definitions: Value,
+    #[serde(borrow)]
+    rows: Vec<JsonRow<'a>>,
+}
+
+#[derive(Deserialize)]
+struct JsonRow<'a> {
+    #[serde(borrow)]
+    cells: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+fn table(body: &[u8]) -> List {
+    let mut table: JsonTable<'_> = serde_json::from_slice(body).unwrap();
+    let meta = table.metadata.as_object_mut().unwrap();
+    let remaining = meta.remove("remainingItemCount").and_then(|count| count.as_i64());
+    let next = meta.get("continue").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let items = table.rows.iter().map(|row| row_item(row).0).collect();
+    let envelope =
+        format!("{} {} {} {}", table.api_version, table.kind, table.metadata, table.column_definitions);
+    List { envelope, next, remaining, items }
+}
+
+fn row_item(row: &JsonRow<'_>) -> (Item, bool) {
+    let bytes = format!("{} {}", row.cells[0].get(), row.object.get());
+    json_item(row.object.get(), bytes.as_bytes())
+}
+
+/// The API server makes a table of one row of each event.
+fn table_event(line: &[u8]) -> Event {
+    let event: JsonEvent<'_> = serde_json::from_slice(line).unwrap();
+    let table: JsonTable<'_> = serde_json::from_str(event.object.get()).unwrap();
+    let [row] = &table.rows[..] else { panic!("{} rows", table.rows.len()) };
+    let (item, ends_initial) = row_item(row);
     Event { kind: event.r#type, item, ends_initial }
 }
 

@@ -50,6 +50,8 @@ async fn the_union_of_what_shards_see_is_what_the_server_has() {
     }
     whole::kinds_that_all_shards_see(&ground).await;
     negotiation::forms_that_cannot_be_filtered(&ground).await;
+    negotiation::yaml_is_served(&ground).await;
+    negotiation::tables_are_served(&ground).await;
     negotiation::nothing_is_compressed(&ground).await;
 }
 

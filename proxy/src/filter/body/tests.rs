@@ -1,10 +1,13 @@
 use super::{BodyError, Filtered, Meter};
+use crate::body::Gunzip;
 use crate::filter::testing::{Sample, scanner};
 use crate::filter::{Counts, Encoding, FilterError, Shape};
 use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
 use http_body::{Body, Frame};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io::Write;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -158,6 +161,28 @@ fn a_watch_that_cannot_be_read_ends_with_an_error_event() {
     assert!(run.data().starts_with("{\"type\":\"ERROR\","));
     assert!(run.ended());
     assert_eq!(run.notes.0.borrow().1.len(), 1);
+}
+
+/// A list of one string that never ends: a gigabyte in two megabytes.
+#[test]
+fn a_bomb_ends_at_the_limit_of_one_piece() {
+    let member = |text: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let head = member(br#"{"items":[{"a":""#);
+    let bomb = [head, member(&vec![b'a'; 1 << 20]).repeat(1 << 10)].concat();
+    let steps = [Poll::Ready(Some(Ok(Frame::data(Bytes::from(bomb)))))].into();
+    let polls = Rc::default();
+    let upstream = Gunzip::gzip(Script { steps, polls: Rc::clone(&polls) });
+    let mut body = Filtered::new(upstream, scanner(Encoding::Json, Shape::List), Notes::default());
+    let cx = &mut Context::from_waker(Waker::noop());
+    let Poll::Ready(Some(Ok(first))) = Pin::new(&mut body).poll_frame(cx) else { panic!("no frame") };
+    assert_eq!(first.into_data().unwrap(), r#"{"items":["#);
+    let Poll::Ready(Some(Err(error))) = Pin::new(&mut body).poll_frame(cx) else { panic!("no error") };
+    assert!(matches!(error, BodyError::Filter(FilterError::TooLarge)), "{error}");
+    assert_eq!(polls.get(), 1);
 }
 
 #[test]

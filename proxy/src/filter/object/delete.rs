@@ -1,7 +1,7 @@
 //! `DeleteOptions`, the body of a delete (apimachinery `meta/v1/types.go`): which uid it demands of its object. The server
 //! does not delete an object that has another one.
 
-use super::json::string_at;
+use crate::filter::json::whole::string_at;
 use crate::filter::proto::message::{Envelope, repack};
 use crate::filter::proto::wire::{Fields, put_bytes};
 use crate::filter::{Encoding, FilterError};

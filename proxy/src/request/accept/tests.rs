@@ -9,8 +9,11 @@ const META_PROTO: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const META_JSON: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
+/// What kubectl sends.
+const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+
 fn readable(accept: &str) -> Option<String> {
-    readable_by_filter(Some(accept)).ok()
+    Asked::of(Some(accept), true).accept.ok()
 }
 
 #[test]
@@ -25,6 +28,7 @@ fn what_the_filter_reads_stays_as_it_came() {
         META_PROTO,
         META_JSON,
         "application/json;v=v1beta1;g=meta.k8s.io;as=PartialObjectMetadata",
+        KUBECTL,
     ] {
         assert_eq!(readable(accept).as_deref(), Some(accept));
     }
@@ -34,10 +38,16 @@ fn what_the_filter_reads_stays_as_it_came() {
 
 #[test]
 fn what_it_does_not_read_goes() {
-    let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
-                   application/json";
     for (accept, left) in [
-        (kubectl, "application/json"),
+        (
+            "application/json;as=Table;g=meta.k8s.io;v=v2,application/json;as=Table, application/json",
+            "application/json",
+        ),
+        (
+            "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json",
+            "application/json",
+        ),
+        ("*/*;as=Table;g=meta.k8s.io;v=v1", "application/json;as=Table;g=meta.k8s.io;v=v1"),
         ("application/cbor, application/json", "application/json"),
         ("application/yaml,application/vnd.kubernetes.protobuf", PROTO),
         (
@@ -49,15 +59,43 @@ fn what_it_does_not_read_goes() {
         ("*/*", "application/json"),
         ("*", "application/json"),
         ("application/*;pretty=1", "application/json;pretty=1"),
-        (
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;as=Table,application/json",
-            "application/json",
-        ),
     ] {
         assert_eq!(readable(accept).as_deref(), Some(left), "{accept}");
     }
-    assert_eq!(readable_by_filter(None).as_deref(), Ok("application/json"));
-    assert_eq!(readable_by_filter(Some("")).as_deref(), Ok("application/json"));
+    for accept in [None, Some("")] {
+        let asked = Asked { accept: Ok("application/json".to_owned()), is_yaml: false, is_table: false };
+        assert_eq!(Asked::of(accept, false), asked);
+    }
+}
+
+#[test]
+fn tables_are_expected_where_they_are_asked_for() {
+    assert!(Asked::of(Some(KUBECTL), false).is_table && Asked::of(Some(KUBECTL), true).is_table);
+    assert!(!Asked::of(Some(META_JSON), false).is_table);
+}
+
+#[test]
+fn yaml_is_asked_for_as_json_where_the_client_takes_no_json() {
+    for (accept, left, is_yaml) in [
+        ("application/yaml", "application/json", true),
+        (
+            "application/yaml;as=Table;g=meta.k8s.io;v=v1",
+            "application/json;as=Table;g=meta.k8s.io;v=v1",
+            true,
+        ),
+        (
+            "application/vnd.kubernetes.protobuf,application/yaml;q=0.5",
+            "application/vnd.kubernetes.protobuf,application/json;q=0.5",
+            true,
+        ),
+        ("application/yaml,application/json;q=0.1", "application/json;q=0.1", false),
+        ("application/yaml,*/*", "application/json", false),
+    ] {
+        let asked = Asked::of(Some(accept), false);
+        assert_eq!((asked.accept.as_deref(), asked.is_yaml), (Ok(left), is_yaml), "{accept}");
+    }
+    let watch = Asked::of(Some("application/vnd.kubernetes.protobuf,application/yaml"), true);
+    assert_eq!((watch.accept.as_deref(), watch.is_yaml), (Ok(PROTO), false));
 }
 
 #[test]
@@ -65,8 +103,7 @@ fn nothing_left_is_not_acceptable() {
     for accept in [
         "application/cbor",
         "application/yaml",
-        "application/json;as=Table;g=meta.k8s.io;v=v1",
-        "*/*;as=Table;g=meta.k8s.io;v=v1",
+        "application/json;as=Table;g=example.com;v=v1",
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         "application/JSON",
         "text/plain",
@@ -74,7 +111,8 @@ fn nothing_left_is_not_acceptable() {
         "application/json/x",
         ",",
     ] {
-        assert_eq!(readable_by_filter(Some(accept)), Err(NotAcceptable { accept: accept.to_owned() }));
+        let none = Err(NotAcceptable { accept: accept.to_owned() });
+        assert_eq!(Asked::of(Some(accept), true).accept, none);
     }
 }
 
@@ -84,6 +122,7 @@ fn parameters_are_those_that_the_server_sees() {
     let meta = "g=meta.k8s.io;v=v1";
     assert_eq!(transform(&format!(" as = Table ;{meta}")), Some(Transform::Table));
     assert_eq!(transform(&format!("as=Table=;{meta}")), Some(Transform::Table));
+    assert_eq!(transform("as=Table"), Some(Transform::Other));
     assert_eq!(transform("as=;as=a=b;as"), Some(Transform::Object));
     assert_eq!(transform("as=="), Some(Transform::Other));
     assert_eq!(transform(&format!("as=\"Table\";{meta}")), Some(Transform::Other));
@@ -115,7 +154,6 @@ fn errors_follow_the_first_acceptable_type() {
         "application/vnd.kubernetes.protobuf;q=0.5,application/json",
         "application/vnd.kubernetes.protobuf;stream=other",
         "application/vnd.kubernetes.protobuf;sv=v1",
-        "application/yaml,application/vnd.kubernetes.protobuf",
         "text/html",
         "",
         META_PROTO,
@@ -124,6 +162,9 @@ fn errors_follow_the_first_acceptable_type() {
         assert_eq!(StatusEncoding::of(Some(accept)), StatusEncoding::Json, "{accept}");
     }
     assert_eq!(StatusEncoding::of(None), StatusEncoding::Json);
+    for accept in ["application/yaml", "application/yaml,application/vnd.kubernetes.protobuf"] {
+        assert_eq!(StatusEncoding::of(Some(accept)), StatusEncoding::Yaml, "{accept}");
+    }
 }
 
 #[test]
@@ -150,7 +191,7 @@ fn bodies() {
 proptest! {
     #[test]
     fn what_is_left_is_readable_and_stays(accept in "([a-z*/;=, .]|application/json|;as=Table|;q=0\\.[0-9]){0,20}") {
-        if let Ok(left) = readable_by_filter(Some(&accept)) {
+        if let Ok(left) = Asked::of(Some(&accept), false).accept {
             let known = |clause: &MediaType<'_>| matches!(clause.encoding, Encoding::Json | Encoding::Protobuf);
             prop_assert!(parse(&left).iter().all(known));
             prop_assert_eq!(readable(&left), Some(left));
