@@ -1,5 +1,6 @@
 //! What holds for any input, any cut into chunks and any verdict: equality with slow, whole-body references.
 
+mod deep;
 mod json;
 mod protobuf;
 mod robust;
