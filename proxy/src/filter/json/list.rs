@@ -77,6 +77,22 @@ impl<L: Lens> JsonList<L> {
         self.table.columns
     }
 
+    /// Walks to the end of the chunk.
+    fn walk(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
+        while let Some(token) = self.lexer.next(place)? {
+            match (self.member, self.lexer.depth()) {
+                (Member::Items | Member::Rows, 2) => self.between_items(token, place)?,
+                (Member::Items, 3..) => self.inside_item(token, place)?,
+                (Member::Rows, 3..) => self.inside_row(token, place)?,
+                (Member::Metadata, 2..) => self.metadata(token, place)?,
+                (_, 1) => self.root(token, place)?,
+                (_, 0) => self.outside(token, place)?,
+                _ => self.skip(place),
+            }
+        }
+        Ok(())
+    }
+
     /// The token closes the root, or is a value that is no object.
     fn outside(&mut self, token: Token, place: &mut Place<'_>) -> Result<(), FilterError> {
         if token != Token::Close {
@@ -253,20 +269,12 @@ impl<L: Lens> JsonList<L> {
 
 impl<L: Lens> Read for JsonList<L> {
     fn read(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
-        while let Some(token) = self.lexer.next(place)? {
-            match (self.member, self.lexer.depth()) {
-                (Member::Items | Member::Rows, 2) => self.between_items(token, place)?,
-                (Member::Items, 3..) => self.inside_item(token, place)?,
-                (Member::Rows, 3..) => self.inside_row(token, place)?,
-                (Member::Metadata, 2..) => self.metadata(token, place)?,
-                (_, 1) => self.root(token, place)?,
-                (_, 0) => self.outside(token, place)?,
-                _ => self.skip(place),
-            }
-        }
-        if self.lexer.done() {
+        let walked = self.walk(place);
+        // White space behind the list passes, also when something else follows it.
+        if self.lexer.done() && self.items_seen {
             place.pass_all();
         }
+        walked?;
         place.check()
     }
 

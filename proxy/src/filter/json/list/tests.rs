@@ -74,6 +74,21 @@ fn only_the_lists_own_count_is_cut() {
 }
 
 #[test]
+fn what_passes_before_garbage_does_not_depend_on_the_chunks() {
+    for (body, passes) in [
+        ("{\"items\":[]} \n \n x", "{\"items\":[]} \n \n "),
+        ("{\"items\":[]}\n{", "{\"items\":[]}\n"),
+        ("{\"a\":1} \n x", "{\"a\":1"),
+        ("7 \n x", ""),
+    ] {
+        for size in [1, 2, 3, usize::MAX] {
+            let (passed, end) = feed(scanner(Encoding::Json, Shape::List), body.as_bytes(), &[size]);
+            assert_eq!((String::from_utf8(passed).unwrap().as_str(), end.is_err()), (passes, true), "{size}");
+        }
+    }
+}
+
+#[test]
 fn null_items_become_an_empty_array() {
     assert_eq!(list(r#"{"items": null ,"kind":"L"}"#), r#"{"items": [] ,"kind":"L"}"#);
     assert_eq!(list(r#"{"items":[ ],"metadata":null}"#), r#"{"items":[ ],"metadata":null}"#);
