@@ -6,6 +6,8 @@ SHELL := bash
 CRDS := charts/shoal/crds
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := target/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+CARGO_FUZZ_VERSION := 0.13.2
+CARGO_FUZZ := target/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 .PHONY: help
 help: ## Lists what there is to run
@@ -40,6 +42,10 @@ conformance: control-plane ## Compares answers straight and through proxies, see
 	cargo build --bin shoal-proxy --bin shoal-conformance --bin shoal-supervise
 	target/debug/shoal-conformance $(if $(ONLY),--only '$(ONLY)')
 
+.PHONY: fuzz
+fuzz: $(CARGO_FUZZ) ## Fuzzes each parser of the proxy for a minute; SECONDS=600 for ten
+	@proxy/fuzz/run.sh $(CARGO_FUZZ) $(or $(SECONDS),60)
+
 .PHONY: bench
 bench: control-plane ## Measures Shoal beside other proxies, see docs/performance.md; ONLY="quick watch" for a part
 	cargo build --release --bin shoal-proxy --bin shoal-floor --bin shoal-bench --bin shoal-supervise
@@ -72,4 +78,9 @@ advisories: $(CARGO_DENY) ## Looks for known vulnerabilities in the dependencies
 $(CARGO_DENY):
 	cargo install --root target/tools/cargo-deny-$(CARGO_DENY_VERSION) --locked --target-dir target/tools/build \
 		cargo-deny@$(CARGO_DENY_VERSION)
+	rm -rf target/tools/build
+
+$(CARGO_FUZZ):
+	cargo install --root target/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION) --locked --target-dir target/tools/build \
+		cargo-fuzz@$(CARGO_FUZZ_VERSION)
 	rm -rf target/tools/build
