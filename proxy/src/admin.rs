@@ -50,8 +50,10 @@ pub struct Config {
     pub map_version: i64,
     /// How many slots this shard owns.
     pub owned_slots: usize,
-    /// Where the controller connects.
+    /// Where the controller reaches the hub.
     pub listen: String,
+    /// Cluster names and where each is reached by itself, the hub first.
+    pub listeners: Vec<(String, String)>,
     /// Where `/metrics` is.
     pub metrics: SocketAddr,
     /// Cluster names and API server addresses, the hub first.
@@ -182,6 +184,7 @@ mod tests {
             map_version: 1,
             owned_slots: 0,
             listen: String::new(),
+            listeners: Vec::new(),
             metrics: address.parse().unwrap(),
             upstreams: Vec::new(),
             version: "",

@@ -20,7 +20,7 @@ use crate::{
     metrics::Metrics,
     ownership::Ring,
     reload,
-    stack::{Clusters, Identity, Stack},
+    stack::{Clusters, Door, Home, Identity, Stack},
     upstream::{Upstream, endpoint::ForwardIdentity},
 };
 
@@ -52,37 +52,59 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
-    let security =
-        if args.listen.tls { Security::Tls(tls::acceptor(&args.tls_dir)?) } else { Security::Plain };
-    let listener = Listener {
-        socket: bind(args.listen.address).await?,
-        security,
-        places: Places::new(files::connections(args.max_connections)),
-        open: stack.metrics.connections.clone(),
-        drain: stack.drain.clone(),
-        handler: stack.clone(),
-    };
+    let (mut listeners, mut listening) = (Vec::new(), Vec::new());
+    let wanted = args.listeners();
+    // None takes the places of another's clients.
+    let places = files::connections(args.max_connections, wanted.len());
+    for (cluster, listen) in wanted {
+        let home = stack
+            .clusters
+            .home(cluster)
+            .ok_or_else(|| format!("--listen {cluster}=: no --upstream of that name"))?;
+        let listener = listener(args, &stack, home, listen, places).await?;
+        listening.push((cluster.to_owned(), Listen { address: listener.socket.local_addr()?, ..listen }));
+        listeners.push(listener);
+    }
     let readiness = Readiness::default();
-    let address = listener.socket.local_addr()?;
-    start_admin(args, &stack, Listen { address, ..args.listen }, readiness.clone()).await?;
+    start_admin(args, &stack, listening, readiness.clone()).await?;
     tokio::spawn(become_ready(stack.clusters.hub().clone(), readiness));
     reload::spawn(&stack);
     tokio::spawn(begin_on_signal(stack.drain.clone())?);
     let tracker = TaskTracker::new();
-    tokio::spawn(listener.serve(tracker.clone()));
+    for listener in listeners {
+        tokio::spawn(listener.serve(tracker.clone()));
+    }
     stack.drain.run(&tracker).await;
     tracing::info!("drained");
     Ok(())
 }
 
+async fn listener(
+    args: &Args,
+    stack: &Arc<Stack>,
+    home: Home,
+    listen: Listen,
+    places: usize,
+) -> Result<Listener<TcpListener, Door>, Failure> {
+    let security = if listen.tls { Security::Tls(tls::acceptor(&args.tls_dir)?) } else { Security::Plain };
+    Ok(Listener {
+        socket: bind(listen.address).await?,
+        security,
+        places: Places::new(places),
+        open: stack.metrics.connections.clone(),
+        drain: stack.drain.clone(),
+        handler: Arc::new(Door { stack: stack.clone(), home }),
+    })
+}
+
 async fn start_admin(
     args: &Args,
     stack: &Stack,
-    listen: Listen,
+    listening: Vec<(String, Listen)>,
     readiness: Readiness,
 ) -> Result<(), Failure> {
     let (admin, metrics) = (bind(args.admin).await?, bind(args.metrics).await?);
-    let config = describe(stack, listen, metrics.local_addr()?);
+    let config = describe(stack, &listening, metrics.local_addr()?);
     tracing::info!(admin = %admin.local_addr()?, config = serde_json::to_string(&config)?, "serving");
     let (drain, measured) = (stack.drain.clone(), stack.metrics.clone());
     let state = Admin { config: Arc::new(config), readiness, drain, metrics: measured };
@@ -152,7 +174,7 @@ fn clusters(args: &[UpstreamArg], identity: ForwardIdentity, metrics: &Metrics) 
     Ok(Clusters::new(hub, upstreams.collect()))
 }
 
-fn describe(stack: &Stack, listen: Listen, metrics: SocketAddr) -> Config {
+fn describe(stack: &Stack, listening: &[(String, Listen)], metrics: SocketAddr) -> Config {
     let ring = &stack.ring;
     Config {
         ring: format!("{}/{}", ring.namespace, ring.name),
@@ -160,7 +182,8 @@ fn describe(stack: &Stack, listen: Listen, metrics: SocketAddr) -> Config {
         term: ring.term,
         map_version: ring.map.version(),
         owned_slots: ring.slots.len(),
-        listen: listen.to_string(),
+        listen: listening.first().map(|(_, listen)| listen.to_string()).unwrap_or_default(),
+        listeners: listening.iter().map(|(cluster, listen)| (cluster.clone(), listen.to_string())).collect(),
         metrics,
         upstreams: stack
             .clusters

@@ -1,10 +1,19 @@
 //! The command line; the only reader of flags and environment.
 
-use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    str::FromStr,
+};
 
 use clap::Parser;
 
 use crate::upstream::endpoint::{ForwardIdentity, Source};
+
+/// Where the hub is reached by default: the port of a `kube-apiserver`.
+const HUB_LISTEN: Listen =
+    Listen { tls: true, address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443) };
 
 /// Stands between a controller and its API servers, and lets it work on its own shard only.
 #[derive(Debug, Parser)]
@@ -19,10 +28,11 @@ pub struct Args {
     #[arg(long, env = "SHOAL_SHARD", value_name = "ID")]
     pub shard: String,
 
-    /// Where the controller connects: https://IP:PORT, or http:// on a loopback address. Port 0 takes a free
-    /// one; the log and /configz tell which.
-    #[arg(long, env = "SHOAL_LISTEN", value_name = "URL", default_value = "https://127.0.0.1:6443")]
-    pub listen: Listen,
+    /// Where the controller connects: https://IP:PORT, or http:// on a loopback address; with a member's name in
+    /// front, where that cluster is reached alone. Port 0 takes a free one; the log and /configz tell which.
+    /// The hub is at port 6443 of 127.0.0.1 unless it is given.
+    #[arg(long, env = "SHOAL_LISTEN", value_name = "[NAME=]URL", value_delimiter = ',')]
+    pub listen: Vec<ListenArg>,
 
     /// Where the listener's certificate authority is kept; the controller trusts its ca.crt.
     #[arg(long, env = "SHOAL_TLS_DIR", value_name = "DIR")]
@@ -74,6 +84,15 @@ pub struct Listen {
     pub address: SocketAddr,
 }
 
+/// `URL` or `NAME=URL`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenArg {
+    /// The cluster's name; none for the hub.
+    pub cluster: Option<String>,
+    /// Where it is reached.
+    pub listen: Listen,
+}
+
 /// `NAME=KUBECONFIG` or `NAME=in-cluster`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamArg {
@@ -81,6 +100,40 @@ pub struct UpstreamArg {
     pub name: String,
     /// Where its endpoint is written down.
     pub source: Source,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// The listeners by cluster, the hub's first; one that is given twice counts as given last.
+    pub fn listeners(&self) -> Vec<(&str, Listen)> {
+        let hub = self.upstreams.first().map_or("", |hub| hub.name.as_str());
+        let mut listeners = vec![(hub, HUB_LISTEN)];
+        for ListenArg { cluster, listen } in &self.listen {
+            let cluster = cluster.as_deref().unwrap_or(hub);
+            match listeners.iter_mut().find(|(name, _)| *name == cluster) {
+                Some((_, given)) => *given = *listen,
+                None => listeners.push((cluster, *listen)),
+            }
+        }
+        listeners
+    }
+}
+
+// === impl ListenArg ===
+
+impl FromStr for ListenArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None => Ok(Self { cluster: None, listen: text.parse()? }),
+            Some((name, url)) if is_label(name) => {
+                Ok(Self { cluster: Some(name.to_owned()), listen: url.parse()? })
+            }
+            Some(_) => Err("expected URL or NAME=URL with a DNS label as NAME".to_owned()),
+        }
+    }
 }
 
 // === impl Listen ===
@@ -183,6 +236,28 @@ mod tests {
         ];
         let args = Args::try_parse_from(given).unwrap();
         assert_eq!((args.shard.as_str(), args.upstreams.len()), ("z", 2));
+    }
+
+    #[test]
+    fn each_cluster_may_have_a_listener_and_the_hub_has_one() {
+        let listeners = |more: &[&'static str]| {
+            let base =
+                ["p", "--config=c", "--shard=s", "--tls-dir=t", "--upstream=hub=k", "--upstream=east=e"];
+            let args = Args::try_parse_from(base.iter().chain(more)).unwrap();
+            let text = |(name, listen): &(&str, Listen)| format!("{name} {listen}");
+            args.listeners().iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(listeners(&[]), ["hub https://127.0.0.1:6443"]);
+        assert_eq!(
+            listeners(&["--listen=east=http://127.0.0.1:2", "--listen=https://127.0.0.1:1"]),
+            ["hub https://127.0.0.1:1", "east http://127.0.0.1:2"]
+        );
+        let twice =
+            ["--listen=https://127.0.0.1:1", "--listen=hub=https://127.0.0.1:2,east=https://127.0.0.1:3"];
+        assert_eq!(listeners(&twice), ["hub https://127.0.0.1:2", "east https://127.0.0.1:3"]);
+        for bad in ["East=https://127.0.0.1:1", "=https://127.0.0.1:1", "east=", "east=127.0.0.1:1"] {
+            assert!(bad.parse::<ListenArg>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Metrics {
     pub writes: IntCounterVec,
     /// Writes that ended at the proxy because another shard owns the object, by verb and reason.
     pub refused_writes: IntCounterVec,
+    /// Requests that were refused unread, by reason: what in them is unclear.
+    pub refused_requests: IntCounterVec,
     /// Objects of lists and watches that were shown to the controller.
     pub shown_objects: IntCounter,
     /// Objects of lists and watches that belong to other shards.
@@ -48,6 +50,12 @@ impl Metrics {
                 "refused_writes_total",
                 "Writes refused because this shard does not own the object.",
                 &["verb", "reason"],
+            )?,
+            refused_requests: counters(
+                &registry,
+                "refused_requests_total",
+                "Requests refused because it is unclear what they ask for.",
+                &["reason"],
             )?,
             shown_objects: counter(
                 &registry,

@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, Uri};
 use thiserror::Error;
 
 pub mod accept;
+pub mod hop;
 mod labels;
 pub mod path;
 pub mod query;
@@ -70,6 +71,12 @@ pub enum RequestError {
         "client: an upgrade is asked for by one header Upgrade: websocket or Upgrade: SPDY/3.1, and Connection: Upgrade"
     )]
     Upgrade,
+    /// A `Connection` that names a header which the API server must see.
+    #[error(
+        "client: Connection names a header that is not for this hop alone, such as Authorization; it may name close, \
+         keep-alive, Upgrade, TE and headers of your own"
+    )]
+    Hop,
 }
 
 /// A request as every later room sees it.
@@ -89,11 +96,37 @@ pub struct KubeRequest {
     pub upgrade: Option<Protocol>,
 }
 
+// === impl RequestError ===
+
+impl RequestError {
+    /// A word for the metrics.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Hop => "Hop",
+            Self::Upgrade => "Upgrade",
+            Self::Header => "Header",
+            Self::AmbiguousWatch => "AmbiguousWatch",
+            Self::Semicolon | Self::TooManyParameters => "Query",
+            Self::NotAPath
+            | Self::BadEscape
+            | Self::NotUtf8
+            | Self::ControlCharacter
+            | Self::DotSegment
+            | Self::EmptySegment
+            | Self::EncodedSlash
+            | Self::NoResource => "Path",
+        }
+    }
+}
+
 // === impl KubeRequest ===
 
 impl KubeRequest {
     /// Reads the head of a request.
     pub fn parse(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Self, RequestError> {
+        if hop::names_end_to_end(headers) {
+            return Err(RequestError::Hop);
+        }
         let accept = text(headers, &ACCEPT)?;
         Ok(Self {
             method: method.clone(),

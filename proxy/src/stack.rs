@@ -1,5 +1,6 @@
 //! The way of a request, outer to inner; nothing else composes rooms.
 
+mod audit;
 pub mod clusters;
 mod gate;
 mod intake;
@@ -15,8 +16,15 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Pa
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-pub use self::clusters::Clusters;
-use self::{clusters::Cluster, gate::Stop, intake::Onward, reading::Reading, upgrades::Exit};
+pub use self::clusters::{Clusters, Home};
+use self::{
+    audit::{AuditId, AuditIds},
+    clusters::Cluster,
+    gate::Stop,
+    intake::Onward,
+    reading::Reading,
+    upgrades::Exit,
+};
 use crate::{
     body::{self, Body, Boundary, Ending, Joined, Metered, Open},
     drain::Drain,
@@ -25,7 +33,7 @@ use crate::{
     metrics::Metrics,
     ownership::Ring,
     request::{
-        KubeRequest,
+        KubeRequest, RequestError,
         accept::{BodyType, StatusEncoding},
         path::Verb,
     },
@@ -46,7 +54,16 @@ pub struct Stack {
     /// When watches end.
     pub drain: Drain,
     agent: String,
+    ids: AuditIds,
     watches: AtomicU32,
+}
+
+/// The way in of one listener.
+pub struct Door {
+    /// Where its requests go.
+    pub stack: Arc<Stack>,
+    /// Which cluster it stands for.
+    pub home: Home,
 }
 
 /// Whose credential goes upstream.
@@ -69,47 +86,80 @@ impl Stack {
         metrics: Arc<Metrics>,
     ) -> Self {
         let agent = ring.identity();
-        Self { ring, metrics, clusters, identity, drain, agent, watches: AtomicU32::new(0) }
+        Self {
+            ring,
+            metrics,
+            clusters,
+            identity,
+            drain,
+            agent,
+            ids: AuditIds::new(),
+            watches: AtomicU32::new(0),
+        }
+    }
+
+    /// Answers a request that came through the listener of a cluster; a refusal is an answer too.
+    async fn handle(&self, home: Home, request: Request<Incoming>) -> Response<Body> {
+        let is_head = request.method() == Method::HEAD;
+        let (mut parts, body) = request.into_parts();
+        let exit = Exit::take(&mut parts);
+        let (verb, mut response) = self.answer(home, parts, body, exit.clone()).await;
+        let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if let Some(exit) = exit.filter(|_| !is_tunnel) {
+            exit.close(&mut response);
+        }
+        self.metrics.requests.with_label_values(&[verb, response.status().as_str()]).inc();
+        if is_head || is_tunnel { response.map(|_| body::empty()) } else { self.metered(verb, response) }
     }
 
     async fn answer(
         &self,
+        home: Home,
         mut parts: Parts,
         body: Incoming,
         exit: Option<Exit>,
     ) -> (&'static str, Response<Body>) {
-        let (cluster, request) = match self.read(&mut parts) {
+        let id = self.ids.of(&mut parts.headers);
+        let signed = |refusal: Refusal, encoding| {
+            let mut response = refusal.into_response(encoding);
+            id.sign(response.headers_mut());
+            response
+        };
+        let (cluster, request) = match self.read(home, &mut parts) {
             Ok(read) => read,
-            Err(refusal) => return ("", refusal.into_response(StatusEncoding::wanted(&parts.headers))),
+            Err(refusal) => return ("", signed(refusal, StatusEncoding::wanted(&parts.headers))),
         };
         let verb = verb_label(&request);
         // 9 respond: a refusal is a Status in the caller's encoding.
-        let walked = self.walk(cluster, &request, parts, body, exit).await;
-        (verb, walked.unwrap_or_else(|refusal| refusal.into_response(request.status)))
+        let walked = self.walk(cluster, &request, &id, (parts, body, exit)).await;
+        (verb, walked.unwrap_or_else(|refusal| signed(refusal, request.status)))
     }
 
-    fn read(&self, parts: &mut Parts) -> Result<(&Cluster, KubeRequest), Refusal> {
+    fn read(&self, home: Home, parts: &mut Parts) -> Result<(&Cluster, KubeRequest), Refusal> {
         // 1 listen: where the proxy has rights of its own, who asks needs its token; the path tells the cluster.
         if let Identity::Own(token) = &self.identity {
             token.check(&parts.headers)?;
         }
-        let (cluster, rest) = self.clusters.route(&parts.uri)?;
+        let (cluster, rest) = self.clusters.route(home, &parts.uri)?;
         if let Some(uri) = rest {
             parts.uri = uri;
         }
         // 2 request: what cannot be read is refused.
-        let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers)
-            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string()))?;
-        Ok((cluster, request))
+        let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers);
+        Ok((cluster, request.map_err(|error| self.unclear(error))?))
+    }
+
+    fn unclear(&self, error: RequestError) -> Refusal {
+        self.metrics.refused_requests.with_label_values(&[error.reason()]).inc();
+        Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
     }
 
     async fn walk(
         &self,
         cluster: &Cluster,
         request: &KubeRequest,
-        parts: Parts,
-        body: Incoming,
-        exit: Option<Exit>,
+        id: &AuditId,
+        (parts, body, exit): (Parts, Incoming, Option<Exit>),
     ) -> Result<Response<Body>, Refusal> {
         // 1 listen: bodies get their limits; who asks to leave HTTP can do so.
         let mut onward = Onward::new(request, parts, body)?;
@@ -121,7 +171,7 @@ impl Stack {
             Ok(admitted) => admitted,
             Err(stop) => {
                 onward.discard().await;
-                return self.stopped(request, stop);
+                return self.stopped(request, id, stop);
             }
         };
         // 8 filter: the server is asked only for what can be read on the way back, and to leave out what it can.
@@ -230,22 +280,26 @@ impl Stack {
         }
     }
 
-    fn stopped(&self, request: &KubeRequest, stop: Stop) -> Result<Response<Body>, Refusal> {
+    fn stopped(&self, request: &KubeRequest, id: &AuditId, stop: Stop) -> Result<Response<Body>, Refusal> {
         match stop {
             Stop::Refused(refusal) => {
-                self.count_refused(request, &refusal);
+                self.count_refused(request, id, &refusal);
                 Err(refusal)
             }
-            Stop::Answered(response) => Ok(response),
+            Stop::Answered(mut response) => {
+                id.sign(response.headers_mut());
+                Ok(response)
+            }
         }
     }
 
-    fn count_refused(&self, request: &KubeRequest, refusal: &Refusal) {
+    fn count_refused(&self, request: &KubeRequest, id: &AuditId, refusal: &Refusal) {
         // Without a cause it is the client's mistake and no matter of shards.
         let Some(cause) = &refusal.cause else { return };
         let (verb, reason) = (verb_label(request), cause.reason);
         self.metrics.refused_writes.with_label_values(&[verb, reason]).inc();
-        tracing::info!(path = request.info.path, verb, reason, message = refusal.message, "write refused");
+        let (path, audit_id, message) = (&request.info.path, id.text(), &refusal.message);
+        tracing::info!(path, audit_id, verb, reason, message, "write refused");
     }
 
     /// A watch that ends between two events. One whose events cannot be told apart is cut when the drain is over.
@@ -270,18 +324,11 @@ impl Stack {
     }
 }
 
-impl Handler for Stack {
+// === impl Door ===
+
+impl Handler for Door {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let is_head = request.method() == Method::HEAD;
-        let (mut parts, body) = request.into_parts();
-        let exit = Exit::take(&mut parts);
-        let (verb, mut response) = self.answer(parts, body, exit.clone()).await;
-        let is_tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        if let Some(exit) = exit.filter(|_| !is_tunnel) {
-            exit.close(&mut response);
-        }
-        self.metrics.requests.with_label_values(&[verb, response.status().as_str()]).inc();
-        if is_head || is_tunnel { response.map(|_| body::empty()) } else { self.metered(verb, response) }
+        self.stack.handle(self.home, request).await
     }
 }
 

@@ -63,6 +63,8 @@ async fn odd_requests_end_at_the_proxy_and_claims_are_not_believed() {
         claims(&client, &nobody, http, &namespace).await;
     }
     upgrades(&client, &namespace).await;
+    let direct = RawClient::direct(&plane, &User::ADMIN).unwrap();
+    refused_by_the_server(&client, &direct, &namespace).await;
     what_arrived(&plane);
 }
 
@@ -125,6 +127,29 @@ async fn upgrades(client: &RawClient, namespace: &str) {
         let answer = client.send_over(Http::One, request.body(Vec::new()).unwrap()).await.unwrap();
         assert_status(&answer, StatusCode::BAD_REQUEST, "BadRequest", &target);
         assert!(answer.status().unwrap().message.unwrap().contains("pgrade"), "{target}");
+    }
+}
+
+/// What the API server says of an upgrade that it does not make.
+async fn refused_by_the_server(client: &RawClient, direct: &RawClient, namespace: &str) {
+    let (pod, key) = (format!("/api/v1/namespaces/{namespace}/pods/web"), "dGhlIHNhbXBsZSBub25jZQ==");
+    for (method, target, protocol) in [
+        ("GET", format!("{pod}/exec?command=sh&stdout=true"), "websocket"),
+        ("POST", format!("{pod}/exec?command=sh&stdout=true"), "SPDY/3.1"),
+        ("POST", format!("{pod}/attach?stdout=true"), "SPDY/3.1"),
+        ("GET", format!("{pod}/portforward?ports=80"), "websocket"),
+        ("GET", format!("/api/v1/namespaces/{namespace}/services/web/proxy/a"), "websocket"),
+        ("GET", format!("{pod}/nothing"), "SPDY/3.1"),
+    ] {
+        let ask = async |client: &RawClient| {
+            let request = Request::builder().method(method).uri(&target).header("user-agent", PASSED);
+            let request = request.header("connection", "Upgrade").header("upgrade", protocol);
+            let request = request.header("sec-websocket-key", key).header("sec-websocket-version", "13");
+            client.send_over(Http::One, request.body(Vec::new()).unwrap()).await.unwrap()
+        };
+        let (through, straight) = (ask(client).await, ask(direct).await);
+        assert!(straight.code.as_u16() >= 400, "{target}: {straight:?}");
+        assert_eq!((through.code, &through.body), (straight.code, &straight.body), "{target}");
     }
 }
 

@@ -6,9 +6,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Handles for everything but clients: listeners, log, API servers, scrapes.
 const OWN: u64 = 32;
 
-/// How many connections there may be when `wanted` are wished for. Raises the process's soft limit to its hard one
+/// How many connections each of `listeners` may have when `wanted` are wished for. Raises the process's soft limit to its hard one
 /// first, as Go's runtime does (`os/rlimit.go`).
-pub fn connections(wanted: u16) -> usize {
+pub fn connections(wanted: u16, listeners: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit { current: limit.maximum, ..limit };
@@ -16,7 +16,7 @@ pub fn connections(wanted: u16) -> usize {
             tracing::warn!(%error, "cannot raise the limit of open files");
         }
     }
-    let fit = fitting(wanted, getrlimit(Resource::Nofile).current);
+    let fit = fitting(wanted, listeners, getrlimit(Resource::Nofile).current);
     if fit < usize::from(wanted) {
         tracing::warn!(
             wanted,
@@ -27,9 +27,10 @@ pub fn connections(wanted: u16) -> usize {
     fit
 }
 
-fn fitting(wanted: u16, files: Option<u64>) -> usize {
-    let fit = files.map_or(u64::MAX, |files| files.saturating_sub(OWN).max(1));
-    usize::try_from(fit).unwrap_or(usize::MAX).min(wanted.into())
+fn fitting(wanted: u16, listeners: usize, files: Option<u64>) -> usize {
+    let fit = files.map_or(u64::MAX, |files| files.saturating_sub(OWN));
+    let fit = usize::try_from(fit).unwrap_or(usize::MAX) / listeners.max(1);
+    fit.clamp(1, wanted.into())
 }
 
 #[cfg(test)]
@@ -38,9 +39,10 @@ mod tests {
 
     #[test]
     fn some_files_are_left_for_the_proxy_itself() {
-        assert_eq!(fitting(1000, None), 1000);
-        assert_eq!(fitting(1000, Some(1_048_576)), 1000);
-        assert_eq!(fitting(1000, Some(64)), 32);
-        assert_eq!(fitting(1000, Some(8)), 1);
+        assert_eq!(fitting(1000, 1, None), 1000);
+        assert_eq!(fitting(1000, 1, Some(1_048_576)), 1000);
+        assert_eq!(fitting(1000, 1, Some(64)), 32);
+        assert_eq!(fitting(1000, 1, Some(8)), 1);
+        assert_eq!(fitting(1000, 3, Some(332)), 100);
     }
 }

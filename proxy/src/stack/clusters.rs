@@ -1,4 +1,5 @@
-//! Which API server a request is for: the hub, or a member under `/clusters/<name>`.
+//! Which API server a request is for: that of the listener it came through, or a member under `/clusters/<name>` of the
+//! hub's.
 
 use std::sync::Arc;
 
@@ -13,6 +14,16 @@ const PREFIX: &str = "/clusters/";
 pub struct Clusters {
     hub: Cluster,
     members: Vec<Cluster>,
+}
+
+/// The cluster that a listener stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Home {
+    /// The hub; the others are reached through it too.
+    #[default]
+    Hub,
+    /// A member and no other, by its number.
+    Member(usize),
 }
 
 /// One API server and its name, which is hashed into the keys of its objects.
@@ -42,10 +53,26 @@ impl Clusters {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
+    /// The listener's cluster of that name; none if there is no such cluster.
+    pub fn home(&self, name: &str) -> Option<Home> {
+        if *self.hub.name == *name {
+            return Some(Home::Hub);
+        }
+        self.members.iter().position(|member| *member.name == *name).map(Home::Member)
+    }
+
     /// The cluster that a request is for, and the request's target without the prefix if it had one.
-    pub fn route(&self, uri: &Uri) -> Result<(&Cluster, Option<Uri>), Refusal> {
+    pub fn route(&self, home: Home, uri: &Uri) -> Result<(&Cluster, Option<Uri>), Refusal> {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        let Some(rest) = target.strip_prefix(PREFIX) else { return Ok((&self.hub, None)) };
+        let rest = target.strip_prefix(PREFIX);
+        let rest = match (home, rest) {
+            (Home::Hub, Some(rest)) => rest,
+            (Home::Hub, None) => return Ok((&self.hub, None)),
+            (Home::Member(number), None) => {
+                return self.members.get(number).map(|member| (member, None)).ok_or_else(not_here);
+            }
+            (Home::Member(_), Some(_)) => return Err(not_here()),
+        };
         let (name, tail) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let cluster = self.iter().find(|cluster| *cluster.name == *name).ok_or_else(|| self.unknown(name))?;
         let tail = if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") };
@@ -58,6 +85,11 @@ impl Clusters {
         let message = format!("no cluster {name:?} behind this proxy; it has {}", known.join(", "));
         Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
+}
+
+fn not_here() -> Refusal {
+    let message = "this listener is for one cluster: the others have their own, or are behind the hub's";
+    Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
 }
 
 #[cfg(test)]
@@ -80,9 +112,17 @@ mod tests {
         Arc::new(Upstream::new(name, source, ForwardIdentity::Client, &metrics).unwrap())
     }
 
+    fn clusters() -> Clusters {
+        Clusters::new(upstream("hub"), vec![upstream("west"), upstream("east")])
+    }
+
     fn routed(target: &str) -> Result<(String, Option<String>), Refusal> {
-        let clusters = Clusters::new(upstream("hub"), vec![upstream("east")]);
-        let (cluster, rest) = clusters.route(&target.parse().unwrap())?;
+        routed_from(Home::Hub, target)
+    }
+
+    fn routed_from(home: Home, target: &str) -> Result<(String, Option<String>), Refusal> {
+        let clusters = clusters();
+        let (cluster, rest) = clusters.route(home, &target.parse().unwrap())?;
         Ok((cluster.name.to_string(), rest.map(|uri| uri.to_string())))
     }
 
@@ -103,8 +143,18 @@ mod tests {
 
     #[test]
     fn an_unknown_cluster_is_named_with_those_that_exist() {
-        let refusal = routed("/clusters/west/api").unwrap_err();
+        let refusal = routed("/clusters/north/api").unwrap_err();
         assert_eq!(refusal.code, 404);
-        assert!(refusal.message.contains("hub, east"), "{}", refusal.message);
+        assert!(refusal.message.contains("hub, west, east"), "{}", refusal.message);
+    }
+
+    #[test]
+    fn a_members_own_listener_leads_nowhere_else() {
+        let home = clusters().home("east").unwrap();
+        assert_eq!((clusters().home("hub"), clusters().home("north")), (Some(Home::Hub), None));
+        assert_eq!(routed_from(home, "/api/v1/pods").unwrap(), ("east".to_owned(), None));
+        for target in ["/clusters/hub/api", "/clusters/east/api", "/clusters/"] {
+            assert_eq!(routed_from(home, target).unwrap_err().code, 404, "{target}");
+        }
     }
 }

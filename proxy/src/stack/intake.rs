@@ -167,6 +167,11 @@ impl Onward {
         if let Some(read) = &self.read {
             return Ok(read.clone());
         }
+        if is_encoded(&self.parts.headers) {
+            return Err(unreadable(
+                &"no Content-Encoding is taken off here, as the API server takes off none",
+            ));
+        }
         let body = std::mem::replace(&mut self.body, body::empty());
         let whole = timeout(READ_TIME, body.collect()).await.map_err(|_| too_slow())?;
         let bytes = whole.map_err(|error| body_error(&*error))?.to_bytes();
@@ -284,6 +289,10 @@ fn has_unknown_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).into_iter();
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     codings.next().is_some_and(|first| !is_chunked(first)) || codings.next().is_some()
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get_all(header::CONTENT_ENCODING).into_iter().any(|coding| coding != "identity")
 }
 
 fn unknown_coding() -> Refusal {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     body::{self, Body, Open},
-    request::upgrade::Protocol,
+    request::{hop, upgrade::Protocol},
 };
 
 // === impl Upstream ===
@@ -46,7 +46,7 @@ impl Upstream {
         tokio::spawn(connection.with_upgrades());
         let mut response = sender.send_request(request).await.map_err(UpstreamError::of)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            headers::end_hop(response.headers_mut());
+            hop::end(response.headers_mut());
         }
         Ok(response.map(|body| Received::alone(body, open)))
     }

@@ -117,6 +117,19 @@ fn an_upgrade_has_no_body() {
     assert_eq!((code(body::empty()), code(body::full("a"))), (None, Some(400)));
 }
 
+#[tokio::test]
+async fn a_body_that_has_to_be_read_is_not_unpacked() {
+    for (coding, code) in [("gzip", 415), ("br", 415), ("gzip, gzip", 415), ("identity", 0)] {
+        let request = Request::post("/api/v1/namespaces").header("content-type", "application/json");
+        let (parts, ()) = request.header("content-encoding", coding).body(()).unwrap().into_parts();
+        let request = KubeRequest::parse(&parts.method, &parts.uri, &parts.headers).unwrap();
+        let mut onward =
+            Onward::new(&request, parts, body::full(r#"{"metadata":{"name":"a"}}"#)).ok().unwrap();
+        let read = onward.read().await;
+        assert_eq!(read.map_or_else(|refusal| refusal.code.as_u16(), |_| 0), code, "{coding}");
+    }
+}
+
 #[test]
 fn a_body_in_an_unknown_coding_has_no_way_through() {
     let code = |codings: &[&str]| {

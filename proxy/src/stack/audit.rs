@@ -1,0 +1,110 @@
+//! The `Audit-ID` of a request: one name for it here, at the API server and in its audit log (apiserver
+//! `endpoints/filters/audit_init.go`).
+
+use std::{fmt::Write, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rustls::crypto::{CryptoProvider, SecureRandom, aws_lc_rs};
+
+/// The server takes the first one, whatever it is, and sends it back.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Gives requests their names.
+pub(super) struct AuditIds(&'static dyn SecureRandom);
+
+/// The name of one request; none only if the system has no random numbers, and then the API server makes one.
+#[derive(Clone, Debug)]
+pub(super) struct AuditId(Option<HeaderValue>);
+
+// === impl AuditIds ===
+
+impl AuditIds {
+    pub(super) fn new() -> Self {
+        let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
+        Self(provider.secure_random)
+    }
+
+    /// The name that a client gave, else a new one, which goes upstream.
+    pub(super) fn of(&self, headers: &mut HeaderMap) -> AuditId {
+        if let Some(given) = headers.get(AUDIT_ID).filter(|given| !given.is_empty()) {
+            return AuditId(Some(given.clone()));
+        }
+        let made = self.make();
+        if let Some(made) = &made {
+            headers.insert(AUDIT_ID, made.clone());
+        }
+        AuditId(made)
+    }
+
+    fn make(&self) -> Option<HeaderValue> {
+        let mut random = [0; 16];
+        self.0.fill(&mut random).ok()?;
+        HeaderValue::from_maybe_shared(uuid(u128::from_be_bytes(random))).ok()
+    }
+}
+
+// === impl AuditId ===
+
+impl AuditId {
+    /// Puts it on an answer that is the proxy's own.
+    pub(super) fn sign(&self, headers: &mut HeaderMap) {
+        if let Some(id) = &self.0 {
+            headers.insert(AUDIT_ID, id.clone());
+        }
+    }
+
+    /// For the log.
+    pub(super) fn text(&self) -> &str {
+        self.0.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default()
+    }
+}
+
+/// A UUID of version 4 (RFC 9562, section 5.4).
+fn uuid(random: u128) -> bytes::Bytes {
+    let bits = random & !(0xf << 76) & !(0b11 << 62) | 0x4 << 76 | 0b10 << 62;
+    let mut text = String::with_capacity(36);
+    for (from, digits) in [(96, 8), (80, 4), (64, 4), (48, 4), (0, 12)] {
+        let part = bits >> from & ((1 << (digits * 4)) - 1);
+        let dash = if from == 0 { "" } else { "-" };
+        // A String takes whatever is written.
+        let _ = write!(text, "{part:0digits$x}{dash}");
+    }
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_says_its_version_and_is_random_otherwise() {
+        assert_eq!(uuid(0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uuid(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef), "01234567-89ab-4def-8123-456789abcdef");
+    }
+
+    #[test]
+    fn the_clients_own_name_stays_and_the_first_counts() {
+        let mut headers = HeaderMap::new();
+        headers.append(AUDIT_ID, HeaderValue::from_static("mine"));
+        headers.append(AUDIT_ID, HeaderValue::from_static("other"));
+        assert_eq!(AuditIds::new().of(&mut headers).text(), "mine");
+        assert_eq!(headers.get_all(AUDIT_ID).iter().count(), 2);
+    }
+
+    #[test]
+    fn a_request_without_a_name_gets_one_of_its_own() {
+        let ids = AuditIds::new();
+        let made = |headers: &mut HeaderMap| ids.of(headers).text().to_owned();
+        let (mut none, mut empty) = (HeaderMap::new(), HeaderMap::new());
+        empty.insert(AUDIT_ID, HeaderValue::from_static(""));
+        let (one, other) = (made(&mut none), made(&mut empty));
+        assert_ne!(one, other);
+        assert_eq!((one.len(), other.len()), (36, 36));
+        assert_eq!(none[AUDIT_ID], one);
+        assert_eq!(empty[AUDIT_ID], other);
+        let mut answer = HeaderMap::new();
+        ids.of(&mut none).sign(&mut answer);
+        assert_eq!(answer[AUDIT_ID], one);
+    }
+}
