@@ -52,16 +52,16 @@ kubectl wait --for=condition=Available deployment/web --timeout=60s
 kubectl wait --for=jsonpath='{.data.color}'=red configmap/settings --timeout=60s
 kubectl wait --for=condition=Never deployment/web --timeout=1s
 
-# Reading, in every form. Lists for people print less through a proxy, see docs/architecture.md, limits of today.
+# Reading, in every form.
 kubectl get deployment web
-~ kubectl get deployments
-~ kubectl get deployments --output wide
-~ kubectl get pods
-~ kubectl get pods --output wide
-~ kubectl get pods --show-labels
-~ kubectl get pods --label-columns=app
-~ kubectl get pods --selector app=web --no-headers
-~ kubectl get pods --selector 'app in (web, tools), app!=tools'
+kubectl get deployments
+kubectl get deployments --output wide
+kubectl get pods
+kubectl get pods --output wide
+kubectl get pods --show-labels
+kubectl get pods --label-columns=app
+kubectl get pods --selector app=web --no-headers
+kubectl get pods --selector 'app in (web, tools), app!=tools'
 kubectl get pods --field-selector status.phase=Running,spec.nodeName=node-1 --output name
 kubectl get pods --field-selector no.such=field
 kubectl get pod tools --output json
@@ -71,17 +71,17 @@ kubectl get pods --output jsonpath='{.items[*].spec.nodeName}'
 kubectl get pods --output custom-columns=NAME:.metadata.name,NODE:.spec.nodeName --sort-by=.metadata.name
 kubectl get pods --output go-template='{{range .items}}{{.status.phase}} {{end}}'
 kubectl get deployments,replicasets,services,configmaps --output name
-~ kubectl get configmaps --chunk-size=1
+kubectl get configmaps --chunk-size=1
 kubectl get configmaps --chunk-size=1 --output name
 kubectl get configmaps settings kube-root-ca.crt absent
 kubectl get configmap absent --ignore-not-found
-~ kubectl get pods --sort-by='{.metadata.labels.app}' --selector app
-~ kubectl get deployments --all-namespaces
-~ kubectl get configmaps --all-namespaces --field-selector metadata.name=settings
-~ kubectl get all
+kubectl get pods --sort-by='{.metadata.labels.app}' --selector app
+kubectl get deployments --all-namespaces
+kubectl get configmaps --all-namespaces --field-selector metadata.name=settings
+kubectl get all
 kubectl get namespace $NS
-~ kubectl get nodes
-~ kubectl get nodes --output wide
+kubectl get nodes
+kubectl get nodes --output wide
 kubectl get node node-1 --output jsonpath='{.status.nodeInfo.kubeletVersion}'
 kubectl get deployment web --subresource=scale
 kubectl get deployment web --output name --subresource=status
