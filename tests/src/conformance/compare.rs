@@ -54,6 +54,7 @@ pub(super) fn check(
         },
         Rule::List(_) | Rule::Watch if !pair.about.is_filtered() => whole(answer, seen),
         Rule::List(_) if answer.code.is_success() => list(pair, shard, direct, seen),
+        Rule::List(Guide::Json(_)) => yaml_error(direct, seen),
         Rule::Watch if answer.code.is_success() => watch(pair, shard, answer, seen),
         Rule::Same | Rule::List(_) | Rule::Watch => whole(answer, seen),
     }
@@ -131,19 +132,36 @@ fn watch(pair: &Pair, shard: &Shard, direct: &Answer, seen: &Answer) -> Result<V
         filtered::events(answer).ok_or_else(|| Mismatch::new("events", &"events", &shown(&answer.body)))
     };
     let (sent, got) = (read(direct)?, read(seen)?);
-    let expected: Vec<_> =
-        sent.iter().filter(|event| !event.is_progress() && event.is_shown(shard, &pair.about)).collect();
+    let shown = |event: &&filtered::Event| !event.is_progress() && event.is_shown(shard, &pair.about);
+    let mut wanted: Vec<filtered::Event> = sent.iter().filter(shown).cloned().collect();
+    let mut met = vec![Difference::Bookmarks];
+    // The columns came with an event that is hidden.
+    if let (Some(opening), Some(event)) = (sent.first(), wanted.first_mut())
+        && event.bytes != opening.bytes
+        && event.take_columns_of(opening)
+    {
+        met.push(Difference::Columns);
+    }
+    let expected: Vec<&filtered::Event> = wanted.iter().collect();
     let got: Vec<_> = got.iter().filter(|event| !event.is_progress()).collect();
     let join = |events: &[&filtered::Event]| {
         events.iter().flat_map(|event| event.bytes.iter().copied()).collect::<Vec<u8>>()
     };
     bytes("events", &join(&expected), &join(&got))?;
     let lasting = sent.iter().filter(|event| !event.is_progress()).count();
-    Ok(if expected.len() < lasting {
-        vec![Difference::Items, Difference::Bookmarks]
-    } else {
-        vec![Difference::Bookmarks]
-    })
+    if expected.len() < lasting {
+        met.push(Difference::Items);
+    }
+    Ok(met)
+}
+
+/// An error about a list in YAML is written as JSON as well.
+fn yaml_error(direct: &Direct, seen: &Answer) -> Result<Vec<Difference>, Mismatch> {
+    let gone = [header::CONTENT_LENGTH];
+    equal("status", &head(&direct.answer), &head(seen))?;
+    equal("headers", &headers(&direct.answer.headers, &gone), &headers(&seen.headers, &gone))?;
+    bytes("error", direct.guide.as_ref().map_or(&[][..], |json| &json.body), &seen.body)?;
+    Ok(vec![Difference::Yaml])
 }
 
 fn is_gzip(answer: &Answer) -> bool {

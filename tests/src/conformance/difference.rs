@@ -10,6 +10,7 @@ pub(super) enum Difference {
     Yaml,
     Null,
     Blanks,
+    Columns,
     Bookmarks,
     Foreign,
     Broad,
@@ -24,7 +25,7 @@ pub(super) enum Difference {
 
 impl Difference {
     /// In the order of the document.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Items,
         Self::Remaining,
         Self::Length,
@@ -32,6 +33,7 @@ impl Difference {
         Self::Yaml,
         Self::Null,
         Self::Blanks,
+        Self::Columns,
         Self::Bookmarks,
         Self::Foreign,
         Self::Broad,
@@ -55,13 +57,18 @@ impl Difference {
                 "`Content-Encoding: gzip` of a filtered list",
                 "absent, with its `Vary`; the body is what the server sends uncompressed",
             ),
-            Self::Yaml => {
-                ("a filtered list in YAML", "written as JSON, which is YAML, under `application/yaml`")
-            }
+            Self::Yaml => (
+                "a filtered list in YAML, and an error about it",
+                "written as JSON, which is YAML, under `application/yaml`",
+            ),
             Self::Null => ("`items: null` of a filtered list", "`items: []`"),
             Self::Blanks => (
                 "blanks between the items of a filtered list asked for by `pretty`",
                 "not kept; the items are",
+            ),
+            Self::Columns => (
+                "the columns of a watched table whose first event is hidden",
+                "come with the first event that is shown",
             ),
             Self::Bookmarks => (
                 "bookmarks of a watch",

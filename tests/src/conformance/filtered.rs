@@ -74,7 +74,7 @@ pub(super) fn next_page(answer: &Answer) -> String {
 pub(super) fn says_remaining(answer: &Answer) -> bool {
     match answer.encoding() {
         Some(Encoding::Json) => json::says_remaining(&answer.body),
-        Some(Encoding::Protobuf) => proto::says_remaining(&answer.body).unwrap_or(false),
+        Some(Encoding::Protobuf) => proto::says_remaining(&answer.body),
         None => false,
     }
 }
@@ -93,6 +93,12 @@ impl Event {
     /// The bookmarks that the server sends when it likes.
     pub(super) fn is_progress(&self) -> bool {
         self.kind == "BOOKMARK" && !self.is_end
+    }
+
+    /// Of a watched table only the first event says what the columns are.
+    pub(super) fn take_columns_of(&mut self, opening: &Self) -> bool {
+        let moved = json::with_columns(&self.bytes, &opening.bytes);
+        moved.map(|bytes| self.bytes = bytes).is_some()
     }
 
     pub(super) fn is_shown(&self, shard: &Shard, about: &About) -> bool {

@@ -7,8 +7,8 @@ use super::difference::Difference;
 use super::form::Form;
 use super::run::Outcome;
 
-/// Longest line about a failure.
-const FAILURES_SHOWN: usize = 400;
+/// Failures that are shown of one cell of the summary; those behind them are seldom of another kind.
+const SHOWN_OF_A_CELL: usize = 5;
 
 /// The sum so far.
 #[derive(Debug, Default)]
@@ -19,7 +19,6 @@ pub struct Report {
     pub failed: usize,
     cells: BTreeMap<&'static str, BTreeMap<Form, (usize, usize)>>,
     met: BTreeMap<Difference, usize>,
-    shown: usize,
 }
 
 // === impl Report ===
@@ -32,12 +31,16 @@ impl Report {
                 Ok(met) => {
                     self.passed += 1;
                     cell.0 += 1;
-                    met.iter().for_each(|difference| *self.met.entry(*difference).or_default() += 1);
+                    for difference in met {
+                        *self.met.entry(*difference).or_default() += 1;
+                    }
                 }
                 Err(mismatch) => {
                     self.failed += 1;
                     cell.1 += 1;
-                    self.fail(&format!("{title}: {}: {mismatch}", outcome.pair.describe()));
+                    if cell.1 <= SHOWN_OF_A_CELL {
+                        println!("FAILED {title}: {}: {mismatch}", outcome.pair.describe());
+                    }
                 }
             }
         }
@@ -51,20 +54,13 @@ impl Report {
             None => self.passed += 1,
             Some(first) => {
                 self.failed += 1;
-                self.fail(&format!("{}: {} wrong, the first: {first}", difference.row().0, wrong.len()));
+                println!("FAILED {}: {} wrong, the first: {first}", difference.row().0, wrong.len());
             }
         }
     }
 
-    fn fail(&mut self, line: &str) {
-        self.shown += 1;
-        if self.shown <= FAILURES_SHOWN {
-            println!("FAILED {line}");
-        }
-    }
-
     fn progress(&self) {
-        if stderr().is_terminal() && (self.passed + self.failed) % 50 == 0 {
+        if stderr().is_terminal() && (self.passed + self.failed).is_multiple_of(50) {
             eprint!("\r{} pairs, {} failed ", self.passed + self.failed, self.failed);
         }
     }
@@ -77,16 +73,17 @@ impl Report {
 
     /// The tables and, last, the sum.
     pub fn print(&self) {
-        if self.shown > FAILURES_SHOWN {
-            println!("and {} more failures", self.shown - FAILURES_SHOWN);
-        }
         println!("\npairs passed, and failed after a slash\n");
         print!("{:22}", "");
-        Form::ALL.iter().for_each(|form| print!("{:>11}", form.title()));
+        for form in Form::ALL {
+            print!("{:>11}", form.title());
+        }
         println!();
         for (verb, cells) in &self.cells {
             print!("{verb:22}");
-            Form::ALL.iter().for_each(|form| print!("{:>11}", cell(cells.get(form))));
+            for form in Form::ALL {
+                print!("{:>11}", cell(cells.get(&form)));
+            }
             println!();
         }
         println!("\ndocumented differences, and how often their exact form was found\n");

@@ -44,7 +44,7 @@ pub(super) async fn all(
         running.spawn(async move {
             let gate = if matches!(pair.rule, Rule::Watch) { watches } else { calls };
             let _permit = gate.acquire_owned().await;
-            one(&ground, pair).await
+            Box::pin(one(&ground, pair)).await
         });
     };
     for pair in pairs {

@@ -52,9 +52,9 @@ pub(super) async fn all(ground: &Ground, report: &mut Report) -> Result<(), Harn
         let direct = twin.live(&ground.direct).await?;
         twin.bury(ground).await?;
         for view in &ground.views {
-            let seen = twin.live(&view.way).await?;
+            let lived = twin.live(&view.way).await?;
             twin.bury(ground).await?;
-            for ((pair, expected), (_, seen)) in direct.iter().zip(seen) {
+            for ((pair, expected), (_, seen)) in direct.iter().zip(lived) {
                 let result = compare::check(pair, &view.shard, &straight(expected), &masked(&seen));
                 let result = result.map(|_| vec![Difference::Twin]);
                 report.add(&Outcome::of(pair.clone(), view.title, result));
@@ -106,8 +106,8 @@ impl<'a> Twin<'a> {
         let update = Ask::new("PUT", &path, Form::Json).carrying("application/json", changed.to_string());
         self.step(way, "real update", update, &mut life).await?;
         for (content_type, body) in PATCHES {
-            let patch = Ask::new("PATCH", &path, Form::Json).carrying(content_type, body);
-            self.step(way, "real patch", patch, &mut life).await?;
+            let change = Ask::new("PATCH", &path, Form::Json).carrying(content_type, body);
+            self.step(way, "real patch", change, &mut life).await?;
         }
         self.step(way, "real patch", self.apply(&path), &mut life).await?;
         self.step(way, "real get", Ask::new("GET", &path, Form::Json), &mut life).await?;
@@ -115,9 +115,9 @@ impl<'a> Twin<'a> {
             self.resource.subresources.iter().filter(|one| one.name == "status" && one.has("patch"))
         {
             let path = format!("{path}/{}", subresource.name);
-            let patch = Ask::new("PATCH", path, Form::Json)
+            let change = Ask::new("PATCH", path, Form::Json)
                 .carrying("application/merge-patch+json", r#"{"status":{}}"#);
-            self.step(way, "real patch", patch, &mut life).await?;
+            self.step(way, "real patch", change, &mut life).await?;
         }
         let delete = if self.resource.has("deletecollection") && self.resource.namespaced {
             Ask::new("DELETE", &collection, Form::Json).query("labelSelector=patched%3Dyes")

@@ -1,4 +1,4 @@
-//! Three ConfigMaps of the shard that is asked, among many of another.
+//! Three config maps of the shard that is asked, among many of another.
 
 use http::{Request, StatusCode};
 use serde_json::{Value, json};

@@ -17,7 +17,7 @@ pub(crate) async fn three_own_among_many(ground: &Ground) {
         let items = answer.items().unwrap();
         pages.push(items.len());
         seen.extend(items.into_iter().map(|item| format!("{}/{}", item.namespace, item.name)));
-        next = list["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        list["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut next);
         if next.is_empty() || pages.len() > MANY + OWN {
             break;
         }

@@ -11,6 +11,7 @@ pub(in crate::conformance) type Owners = Vec<(String, String)>;
 
 const REMAINING: &[u8] = br#","remainingItemCount":"#;
 const NULL: &[u8] = br#""items":null"#;
+const NO_COLUMNS: &[u8] = br#""columnDefinitions":null"#;
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 #[derive(Deserialize)]
@@ -28,6 +29,20 @@ struct Line<'a> {
     r#type: String,
     #[serde(borrow)]
     object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Table<'a> {
+    #[serde(borrow)]
+    column_definitions: Option<&'a RawValue>,
+}
+
+/// An item of a list or a row of a table.
+#[derive(Deserialize)]
+struct Item {
+    metadata: Option<Metadata>,
+    object: Option<Object>,
 }
 
 #[derive(Default, Deserialize)]
@@ -60,11 +75,11 @@ pub(super) fn list(
 ) -> Option<Vec<u8>> {
     let list: List<'_> = serde_json::from_slice(body).ok()?;
     let items = list.items.or(list.rows).unwrap_or_default();
-    let (Some(first), Some(last)) = (items.first(), items.last()) else {
+    let (Some(begin), Some(close)) = (items.first(), items.last()) else {
         return Some(fill_null(&cut_remaining(body)));
     };
-    let start = offset(body, first)?;
-    let end = offset(body, last)? + last.get().len();
+    let start = offset(body, begin)?;
+    let end = offset(body, close)? + close.get().len();
     let kept: Option<Vec<&[u8]>> = items
         .iter()
         .enumerate()
@@ -112,6 +127,17 @@ pub(super) fn events(body: &[u8]) -> Option<Vec<Event>> {
     body.split_inclusive(|byte| *byte == b'\n').map(event).collect()
 }
 
+/// A line whose table has no columns, with those of another line; none if it has some or the other has none.
+pub(super) fn with_columns(line: &[u8], of: &[u8]) -> Option<Vec<u8>> {
+    let opening: Line<'_> = serde_json::from_slice(of).ok()?;
+    let table: Table<'_> = serde_json::from_str(opening.object.get()).ok()?;
+    let columns = table.column_definitions?;
+    let at = line.windows(NO_COLUMNS.len()).position(|bytes| bytes == NO_COLUMNS)?;
+    let (before, rest) = line.split_at_checked(at)?;
+    let rest = rest.get(NO_COLUMNS.len()..)?;
+    Some([before, br#""columnDefinitions":"#, columns.get().as_bytes(), rest].concat())
+}
+
 fn event(line: &[u8]) -> Option<Event> {
     let parsed: Line<'_> = serde_json::from_slice(line).ok()?;
     let object: Object = serde_json::from_str(parsed.object.get()).ok()?;
@@ -125,11 +151,6 @@ fn event(line: &[u8]) -> Option<Event> {
 fn owner(item: &RawValue, told: Option<&(String, String)>) -> Option<(String, String)> {
     if let Some(told) = told {
         return Some(told.clone());
-    }
-    #[derive(Deserialize)]
-    struct Item {
-        metadata: Option<Metadata>,
-        object: Option<Object>,
     }
     let item: Item = serde_json::from_str(item.get()).ok()?;
     let metadata = item.metadata.or(item.object.and_then(|object| object.metadata))?;

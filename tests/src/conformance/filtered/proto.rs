@@ -113,18 +113,19 @@ pub(super) fn list(body: &[u8], shows: impl Fn(&str, &str) -> bool) -> Option<Ve
     is_whole.then(|| [MAGIC, &envelope].concat())
 }
 
-fn list_field(body: &[u8], number: u32) -> Option<Option<Vec<u8>>> {
+/// A field of a list's metadata; none where it is absent.
+fn list_field(body: &[u8], number: u32) -> Option<Vec<u8>> {
     let list = fields(raw(body)?)?;
     let meta = fields(list.iter().find(|field| field.number == LIST_METADATA)?.value)?;
-    Some(meta.iter().find(|field| field.number == number).map(|field| field.value.to_vec()))
+    meta.iter().find(|field| field.number == number).map(|field| field.value.to_vec())
 }
 
 pub(super) fn next_page(body: &[u8]) -> Option<String> {
-    String::from_utf8(list_field(body, CONTINUE)??).ok()
+    String::from_utf8(list_field(body, CONTINUE)?).ok()
 }
 
-pub(super) fn says_remaining(body: &[u8]) -> Option<bool> {
-    Some(list_field(body, REMAINING)?.is_some())
+pub(super) fn says_remaining(body: &[u8]) -> bool {
+    list_field(body, REMAINING).is_some()
 }
 
 pub(super) fn events(mut body: &[u8]) -> Option<Vec<Event>> {
@@ -173,7 +174,7 @@ mod tests {
         let body = list_of(&["a", "b", "a"], &[4 << 3, 12]);
         assert_eq!(list(&body, |namespace, _| namespace == "a").unwrap(), list_of(&["a", "a"], &[]));
         assert_eq!(next_page(&body).unwrap(), "next");
-        assert_eq!(says_remaining(&body), Some(true));
+        assert!(says_remaining(&body));
         assert_eq!(list(&body[..body.len() - 1], |_, _| true), None);
     }
 

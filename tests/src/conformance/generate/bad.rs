@@ -40,7 +40,9 @@ pub(super) fn pairs(ground: &Ground, kind: &Kind<'_>) -> Vec<Pair> {
                 continue;
             };
             let ask = Ask::new("GET", kind.resource.collection(""), form).query(query);
-            let rule = if query.starts_with("watch=") { Rule::Watch } else { Rule::List(Guide::None) };
+            let guide =
+                if form == Form::Yaml { Guide::Json(ask.clone().in_form(Form::Json)) } else { Guide::None };
+            let rule = if query.starts_with("watch=") { Rule::Watch } else { Rule::List(guide) };
             all.push(Pair::same(VERB, form, ask).by(about.clone(), rule));
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn pairs(ground: &Ground, kind: &Kind<'_>) -> Vec<Pair> {
     let mut all = Vec::new();
     for about in kind.collections(ground) {
         forms(kind, &about, &mut all);
-        if about.namespace.is_empty() || kind.turn % 3 == 0 {
+        if about.namespace.is_empty() || kind.turn.is_multiple_of(3) {
             queries(kind, &about, &mut all);
         }
     }

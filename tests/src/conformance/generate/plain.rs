@@ -128,7 +128,7 @@ fn groups(ground: &Ground, all: &mut Vec<Pair>) {
     }
 }
 
-/// Each schema, and again by its ETag, which is answered 304.
+/// Each schema, and again by its `ETag`, which is answered 304.
 async fn schemas(ground: &Ground, all: &mut Vec<Pair>) -> Result<(), HarnessError> {
     let index = ground.get("/openapi/v3").await?;
     let index: Value = serde_json::from_slice(&index.body).unwrap_or_default();

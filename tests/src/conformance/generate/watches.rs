@@ -61,7 +61,7 @@ fn collection(kind: &Kind<'_>, about: &About, path: &str, all: &mut Vec<Pair>) {
     let object = kind.existing.last().cloned().unwrap_or_default();
     for (step, query) in QUERIES.iter().enumerate() {
         // A namespace of each side has a third of them.
-        if !about.namespace.is_empty() && (kind.turn + step) % 3 != 0 {
+        if !about.namespace.is_empty() && !(kind.turn + step).is_multiple_of(3) {
             continue;
         }
         let query = query.replace("NAME", &object.name).replace("NS", &object.namespace);

@@ -152,7 +152,10 @@ async fn subresources(
             }
         }
         if subresource.has("create") {
-            for form in [Form::Json, Form::Protobuf] {
+            // The token of a service account is new each time; in JSON it can be told from the rest.
+            let forms: &[Form] =
+                if subresource.name == "token" { &[Form::Json] } else { &[Form::Json, Form::Protobuf] };
+            for &form in forms {
                 add(
                     form,
                     ask("POST", form).carrying("application/json", body_of(&subresource.name, about)),
