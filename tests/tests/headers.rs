@@ -199,8 +199,8 @@ async fn an_answers_headers_arrive_as_they_came() {
             answer.header("x-kubernetes-pf-flowschema-uid", "a").header("cache-control", "no-cache, private");
         let (_, answer) =
             passed(&mut stage, &wire, request(&wire, TARGET, &[]), answer.body(()).unwrap()).await;
-        let heard: Vec<_> = answer.headers().get_all("warning").iter().collect();
-        assert_eq!(heard, warnings, "{http:?}");
+        let warned: Vec<_> = answer.headers().get_all("warning").iter().collect();
+        assert_eq!(warned, warnings, "{http:?}");
         assert_eq!(text(answer.headers(), "x-kubernetes-pf-flowschema-uid"), "a");
 
         for target in ["/openapi/v3", "/openapi/v3/apis/apps/v1?hash=1", "/apis", "/api", "/openapi/v2"] {
