@@ -1,7 +1,8 @@
 //! One row of a Table: what is known of its object, and where its cells are.
 //!
 //! `metav1.TableRow` (apimachinery, `meta/v1/types.go`) is `{"cells":[...],"object":{...}}`. The object is the whole one or a
-//! `PartialObjectMetadata`; either way its `metadata` says whose it is. A row without one belongs to nobody and is an error.
+//! `PartialObjectMetadata`; either way its `metadata` says whose it is. A row without one belongs to nobody and is an error,
+//! and so is a row with two objects or two cells: a reader may take the one that was not looked at.
 
 use super::find::Finder;
 use super::lexer::{Lexer, Token};
@@ -11,6 +12,7 @@ use super::whole::Edit;
 use crate::filter::held::{Place, Span};
 use crate::filter::{FilterError, Lens, Verdict};
 use memchr::memmem;
+use std::mem;
 
 /// Of the bookmark that ends the initial events, and of no other (KEP-3157); its object is sent even with
 /// `includeObject=None` (apiserver, `handlers/response.go`).
@@ -24,6 +26,14 @@ pub(super) struct Row {
     /// Where the object is, if there is one.
     object: Option<Span>,
     cells: Option<Span>,
+    seen: Seen,
+}
+
+/// Which members came.
+#[derive(Debug, Default)]
+struct Seen {
+    object: bool,
+    cells: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +45,7 @@ enum Member {
 }
 
 const NO_OBJECT: FilterError = FilterError::Malformed("an object in each row of a table");
+const TWICE: FilterError = FilterError::Malformed("one object and one cells in each row of a table");
 
 // === impl Row ===
 
@@ -49,14 +60,12 @@ impl Row {
     ) -> Result<(), FilterError> {
         let at = place.offset();
         match (token, depth, self.member) {
-            (Token::Key(key), 1, _) => self.member = Member::of(place.bytes(key))?,
+            (Token::Key(key), 1, _) => self.begin(Member::of(place.bytes(key))?)?,
             (Token::Object, 2, Member::Object) => {
-                self.finder = Finder::default();
                 self.object = Some(Span { start: at - 1, end: at });
             }
             (Token::Close, 1, Member::Object) => end(&mut self.object, at),
             (Token::Close, 1, Member::Cells) => end(&mut self.cells, at),
-            (_, 1, Member::Object) => self.object = None,
             (_, 2.., Member::Object) if self.object.is_some() => {
                 return self.finder.token(token, depth - 1, lexer, place);
             }
@@ -68,6 +77,17 @@ impl Row {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A key of the row.
+    fn begin(&mut self, member: Member) -> Result<(), FilterError> {
+        self.member = member;
+        let is_again = match member {
+            Member::Object => mem::replace(&mut self.seen.object, true),
+            Member::Cells => mem::replace(&mut self.seen.cells, true),
+            Member::Other => false,
+        };
+        if is_again { Err(TWICE) } else { Ok(()) }
     }
 
     /// Asks the lens about the row's object.

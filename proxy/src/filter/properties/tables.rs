@@ -8,17 +8,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// A row whose last `object` is an object.
+/// A row with an object and, at times, cells.
 fn row() -> impl Strategy<Value = String> {
-    let member = prop_oneof![
-        (Just("\"cells\"".to_owned()), any_value()),
-        (Just("\"object\"".to_owned()), item()),
-        (other_key(&["object", "cells"]), any_value()),
-    ];
-    (vec(member, 0..3), item(), any::<prop::sample::Index>()).prop_flat_map(|(mut members, item, at)| {
-        let at = at.index(members.len() + 1);
-        members.insert(at, ("\"object\"".to_owned(), item));
-        object(members)
+    let cells = prop::option::of(any_value().prop_map(|value| ("\"cells\"".to_owned(), value)));
+    let others = vec((other_key(&["object", "cells"]), any_value()), 0..3);
+    (others, cells, item()).prop_flat_map(|(mut members, cells, item)| {
+        members.extend(cells);
+        members.push(("\"object\"".to_owned(), item));
+        Just(members).prop_shuffle().prop_flat_map(object)
     })
 }
 

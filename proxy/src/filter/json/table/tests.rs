@@ -91,6 +91,12 @@ fn a_row_that_is_nobodys_is_an_error() {
         r#"[{"cells":["a"],"object":null}]"#,
         r#"[{"object":[]}]"#,
         r#"[{"object":{"metadata":{}},"object":"s"}]"#,
+        r#"[{"object":{"metadata":{"name":"x"}},"cells":[],"object":{"metadata":{"name":"a"}}}]"#,
+        r#"[{"object":{"metadata":{"name":"a"}},"object":{"metadata":{"name":"a"}}}]"#,
+        r#"[{"object":null,"object":{"metadata":{"name":"a"}}}]"#,
+        r#"[{"object":{"metadata":{"name":"a"}},"\u006fbject":{"metadata":{"name":"a"}}}]"#,
+        r#"[{"cells":["x"],"cells":["a"],"object":{"metadata":{"name":"a"}}}]"#,
+        r#"[{"cells":["x"],"object":{"metadata":{"name":"a"}},"cells":null}]"#,
         r#"[{"object":{"metadata":[]}}]"#,
         r#"[["a"]]"#,
         r#"["a"]"#,
@@ -194,6 +200,33 @@ fn the_first_event_that_is_shown_has_the_columns() {
     let other = COLUMNS.replace("Age", "Old");
     let passed = watch(&(hidden + &shown("BOOKMARK", &other) + &shown("BOOKMARK", "null")));
     assert_eq!(passed, shown("BOOKMARK", &other) + &shown("BOOKMARK", "null"));
+}
+
+#[test]
+fn the_last_kind_and_version_say_what_an_object_is() {
+    let event = |members: &str| {
+        format!(
+            "{{\"type\":\"ADDED\",\"object\":{{{members},\"metadata\":{{\"name\":\"a\"}},\"rows\":[{}]}}}}\n",
+            row("x")
+        )
+    };
+    for (members, is_table) in [
+        (r#""apiVersion":"meta.k8s.io/v1","kind":"Table""#, true),
+        (r#""kind":"Sheet","kind":"T\u0061ble","\u0061piVersion":"meta.k8s.io\/v1""#, true),
+        (r#""kind":{"kind":"Sheet"},"kind":"Table","apiVersion":[],"apiVersion":"meta.k8s.io/v1""#, true),
+        (r#""kind":"Table","apiVersion":"meta.k8s.io/v1","spec":{"kind":"Sheet"},"Kind":7"#, true),
+        (r#""kind":"Table","kind":"Sheet","apiVersion":"meta.k8s.io/v1""#, false),
+        (r#""kind":"Table","apiVersion":"meta.k8s.io/v1","apiVersion":null"#, false),
+        (r#""kind":"Table","kind":{},"apiVersion":"meta.k8s.io/v1""#, false),
+        (r#""kind":"Table","apiVersion":"meta.k8s.io/v1","apiVersion":["meta.k8s.io/v1"]"#, false),
+        (r#""kind":"Table","spec":{"apiVersion":"meta.k8s.io/v1"}"#, false),
+    ] {
+        let body = event(members);
+        assert_eq!(watch(&body), if is_table { "" } else { &body });
+        let object =
+            Bytes::copy_from_slice(body[r#"{"type":"ADDED","object":"#.len()..body.len() - 2].as_bytes());
+        assert_eq!(super::is_table(&object), Ok(is_table), "{members}");
+    }
 }
 
 #[test]
