@@ -13,4 +13,5 @@ mod series;
 mod skip;
 pub(super) mod table;
 pub(super) mod text;
+mod type_meta;
 pub(super) mod whole;

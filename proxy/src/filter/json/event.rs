@@ -8,6 +8,7 @@ use super::find::Finder;
 use super::lexer::{Lexer, Token};
 use super::table::{self, Columns};
 use super::text;
+use super::type_meta::TypeMeta;
 use crate::filter::held::{Place, Read, Span};
 use crate::filter::{FilterError, Lens, Verdict, View};
 use bytes::Bytes;
@@ -25,7 +26,15 @@ pub(in crate::filter) struct JsonWatch<L> {
     /// Where the object is.
     span: Span,
     /// Where events may hold tables.
-    columns: Option<Box<Columns>>,
+    tables: Option<Box<Tables>>,
+}
+
+/// What only a watch of tables needs.
+#[derive(Debug)]
+struct Tables {
+    columns: Columns,
+    /// What the object at hand is.
+    meta: TypeMeta,
 }
 
 /// Lets bookmarks and errors pass.
@@ -49,13 +58,13 @@ impl<L: Lens> JsonWatch<L> {
             control: false,
             object: None,
             span: Span::default(),
-            columns: None,
+            tables: None,
         }
     }
 
     /// The same for a watch whose events may hold tables.
     pub(in crate::filter) fn with_columns(self, columns: Columns) -> Self {
-        Self { columns: Some(Box::new(columns)), ..self }
+        Self { tables: Some(Box::new(Tables { columns, meta: TypeMeta::default() })), ..self }
     }
 
     /// The event opens: what came before it was white space.
@@ -90,10 +99,16 @@ impl<L: Lens> JsonWatch<L> {
             (Member::Object, Token::Object) if depth == 1 => {
                 self.object = Some(Finder::default());
                 self.span.start = place.offset() - 1;
+                if let Some(tables) = &mut self.tables {
+                    tables.meta = TypeMeta::default();
+                }
             }
             (Member::Object, Token::Array) if depth == 1 => return Err(NOT_EVENT),
             (Member::Object, _) => {
                 let object = self.object.as_mut().ok_or(NOT_EVENT)?;
+                if let Some(tables) = &mut self.tables {
+                    tables.meta.token(token, depth, place)?;
+                }
                 object.token(token, depth, &mut self.lexer, place)?;
             }
             (Member::Other, _) => self.lexer.skip(),
@@ -106,7 +121,7 @@ impl<L: Lens> JsonWatch<L> {
     fn decide(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         place.check()?;
         let found = self.object.take().ok_or(NOT_EVENT)?.found;
-        if self.columns.is_some() && self.decide_table(place)? {
+        if self.decide_table(place)? {
             return Ok(());
         }
         let span = Span { start: 0, end: place.offset() };
@@ -126,18 +141,17 @@ impl<L: Lens> JsonWatch<L> {
 
     /// An event is complete that may hold a table; false if it holds none. One whose rows are all hidden is hidden.
     fn decide_table(&mut self, place: &mut Place<'_>) -> Result<bool, FilterError> {
-        let Some(columns) = &mut self.columns else { return Ok(false) };
-        let object = Bytes::copy_from_slice(place.bytes(self.span));
-        if !table::is_table(&object)? {
+        let Some(tables) = &mut self.tables else { return Ok(false) };
+        if !tables.meta.is_table(place)? {
             return Ok(false);
         }
         unfold(place);
         let end = place.offset();
         let object = Bytes::copy_from_slice(place.bytes(self.span));
         let (table, counts) = if self.control {
-            table::filtered(&object, All, columns)?
+            table::filtered(&object, All, &mut tables.columns)?
         } else {
-            table::filtered(&object, &self.lens, columns)?
+            table::filtered(&object, &self.lens, &mut tables.columns)?
         };
         if !self.control {
             place.out.add(counts);

@@ -5,7 +5,8 @@
 
 use super::lexer::Token;
 use super::list::JsonList;
-use super::whole::{Edit, elements, string_at, value, walk};
+use super::type_meta::TypeMeta;
+use super::whole::{Edit, NOT_OBJECT, elements, string_at, value, walk};
 use crate::filter::held::{Place, Read, Span};
 use crate::filter::{Counts, FilterError, Lens, Out, TableRows};
 use bytes::{Bytes, BytesMut};
@@ -83,9 +84,18 @@ impl Columns {
 
 /// Whether a whole JSON object is a table.
 pub(in crate::filter) fn is_table(object: &Bytes) -> Result<bool, FilterError> {
-    let is_kind = string_at(object, &["kind"])?.as_deref() == Some("Table");
-    Ok(is_kind
-        && string_at(object, &["apiVersion"])?.is_some_and(|version| version.starts_with("meta.k8s.io/")))
+    let (mut meta, mut is_table) = (TypeMeta::default(), false);
+    walk(object, |token, lexer, place| {
+        match (token, lexer.depth()) {
+            (Token::Object, 1) => {}
+            (Token::Close, 0) => is_table = meta.is_table(place)?,
+            (_, 0) | (Token::Array, 1) => return Err(NOT_OBJECT),
+            (Token::Object | Token::Array, _) => lexer.skip(),
+            (token, depth) => meta.token(token, depth, place)?,
+        }
+        Ok(())
+    })?;
+    Ok(is_table)
 }
 
 /// A whole table as the lens shows it, and how many rows are shown.
