@@ -61,14 +61,12 @@ pub fn filtered(list: Tree, columns: &mut Columns, all: bool) -> Option<Filtered
     is_list.then_some(Filtered { list: Tree::Object(rest), kept, hidden })
 }
 
+/// A row with two objects, or two cells, is refused: a reader may take the other one.
 fn name_of_row(row: &Tree) -> Option<String> {
-    for (key, value) in row.members()? {
-        // Every object of a row must be one, even where a later one counts.
-        if key == "object" && matches!(value, Tree::Object(_)) {
-            value.names()?;
-        }
-    }
-    Some(row.get("object")?.names()?.name)
+    let members = row.members()?;
+    let is_single = |key: &str| members.iter().filter(|(name, _)| name == key).count() < 2;
+    let object = row.get("object").filter(|_| is_single("object") && is_single("cells"))?;
+    Some(object.names()?.name)
 }
 
 // === impl Columns ===
