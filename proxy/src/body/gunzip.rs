@@ -46,6 +46,8 @@ struct Gzip {
     member: Option<Decompress>,
     /// Whether the member may hold bytes back for want of room.
     is_full: bool,
+    /// Room to decode into, kept while frames are small.
+    room: Vec<u8>,
 }
 
 // === impl Gunzip ===
@@ -109,24 +111,36 @@ impl Gzip {
     fn step(&mut self) -> Result<Option<Bytes>, GzipError> {
         while self.is_full || !self.input.is_empty() {
             let member = self.member.get_or_insert_with(|| Decompress::new_gzip(WINDOW_BITS));
-            let mut decoded = Vec::with_capacity(STEP);
+            self.room.reserve_exact(STEP);
             let before = member.total_in();
-            let status = member.decompress_vec(&self.input, &mut decoded, FlushDecompress::None);
+            let status = member.decompress_vec(&self.input, &mut self.room, FlushDecompress::None);
             let status = status.map_err(|_| GzipError::Corrupt)?;
             let read = usize::try_from(member.total_in() - before).map_err(|_| GzipError::Corrupt)?;
-            if status != Status::StreamEnd && read == 0 && decoded.is_empty() && !self.input.is_empty() {
+            if status != Status::StreamEnd && read == 0 && self.room.is_empty() && !self.input.is_empty() {
                 return Err(GzipError::Corrupt);
             }
             self.input.advance(read.min(self.input.len()));
-            self.is_full = status != Status::StreamEnd && decoded.len() == decoded.capacity();
+            self.is_full = status != Status::StreamEnd && self.room.len() == self.room.capacity();
             if status == Status::StreamEnd {
                 self.member = None;
             }
-            if !decoded.is_empty() {
-                return Ok(Some(Bytes::from(decoded)));
+            if !self.room.is_empty() {
+                return Ok(Some(self.take_decoded()));
             }
         }
+        // A watch that waits holds nothing.
+        self.room = Vec::new();
         Ok(None)
+    }
+
+    /// What was decoded. A small event is copied out, since whoever keeps a part of it keeps all of its buffer.
+    fn take_decoded(&mut self) -> Bytes {
+        if self.room.len() >= STEP / 4 {
+            return mem::take(&mut self.room).into();
+        }
+        let copy = Bytes::copy_from_slice(&self.room);
+        self.room.clear();
+        copy
     }
 
     /// No more input will come.

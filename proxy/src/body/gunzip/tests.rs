@@ -116,3 +116,22 @@ fn what_is_no_gzip_passes_as_it_comes() {
     let mut plain = Gunzip::plain(Pieces { left: [Bytes::from_static(b"as it is")].into(), ends: true });
     assert_eq!(read(&mut plain), (b"as it is".to_vec(), Some(Ok(()))));
 }
+
+#[test]
+fn a_small_frame_holds_no_large_buffer_and_a_body_that_waits_none() {
+    let events: Vec<_> =
+        (0..3).map(|number| format!("{{\"type\":\"ADDED\",\"object\":{{}}}}{number}\n")).collect();
+    let bytes: Vec<u8> = events.iter().flat_map(|event| member(event.as_bytes())).collect();
+    let mut body = body(&bytes, usize::MAX, false);
+    for event in events {
+        let Poll::Ready(Some(Ok(frame))) =
+            Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()))
+        else {
+            panic!("{event} is missing")
+        };
+        let data = Vec::from(frame.into_data().unwrap());
+        assert_eq!((data.len(), data.capacity()), (event.len(), event.len()));
+    }
+    assert_eq!(read(&mut body), (Vec::new(), None));
+    assert_eq!(body.gzip.as_ref().unwrap().room.capacity(), 0);
+}
