@@ -7,12 +7,16 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use super::difference::Difference;
 use super::filtered;
 use super::form::Form;
+use super::ground::NO_ANSWER;
 use super::owner::{Refusal, Shard};
 use super::pair::{Guide, Pair, Rule};
 use crate::raw::Answer;
 
-/// Of one request or of one connection: not compared.
-const OF_ITS_OWN: [&str; 5] = ["date", "audit-id", "connection", "keep-alive", "transfer-encoding"];
+/// Of one request: that they are there is compared, not what they say. The server gives a schema two times of its making,
+/// by turns.
+const OF_THE_REQUEST: [&str; 2] = ["audit-id", "last-modified"];
+/// Of one moment or of one connection: not compared.
+const OF_ITS_OWN: [&str; 4] = ["date", "connection", "keep-alive", "transfer-encoding"];
 /// How much of an answer a failure shows.
 const SHOWN: usize = 300;
 
@@ -41,6 +45,9 @@ pub(super) fn check(
     seen: &Answer,
 ) -> Result<Vec<Difference>, Mismatch> {
     let answer = &direct.answer;
+    if answer.code == NO_ANSWER && pair.ask.method != "GET" {
+        return lost(seen);
+    }
     match &pair.rule {
         Rule::Code => code(answer, seen),
         Rule::Unclear => unclear(seen),
@@ -68,6 +75,14 @@ pub(super) fn is_same(pair: &Pair, one: &Answer, other: &Answer) -> bool {
         Rule::Code => true,
         _ => whole(one, other).is_ok(),
     }
+}
+
+/// The client cannot know whether it was done; nothing may invite it to try again.
+fn lost(seen: &Answer) -> Result<Vec<Difference>, Mismatch> {
+    let reason = seen.status().and_then(|status| status.reason).unwrap_or_default();
+    equal("refusal", "502 InternalError", &format!("{} {reason}", seen.code.as_u16()))?;
+    equal("Retry-After", "", text(&seen.headers, header::RETRY_AFTER))?;
+    Ok(vec![Difference::Lost])
 }
 
 fn code(direct: &Answer, seen: &Answer) -> Result<Vec<Difference>, Mismatch> {
@@ -230,14 +245,16 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Sorted by name; several values of one name stay in their order. An Audit-ID counts as there or not.
+/// Sorted by name; several values of one name stay in their order.
 fn headers(headers: &HeaderMap, without: &[HeaderName]) -> String {
     let mut names: Vec<&HeaderName> = headers.keys().filter(|name| !without.contains(name)).collect();
     names.sort_by_key(|name| name.as_str());
     let mut all = String::new();
     for name in names {
         match name.as_str() {
-            "audit-id" => _ = writeln!(all, "audit-id: {}", headers.get_all(name).iter().count()),
+            one if OF_THE_REQUEST.contains(&one) => {
+                _ = writeln!(all, "{one}: {}", headers.get_all(name).iter().count());
+            }
             own if OF_ITS_OWN.contains(&own) => {}
             _ => headers.get_all(name).iter().for_each(|value| _ = writeln!(all, "{name}: {value:?}")),
         }

@@ -15,6 +15,7 @@ pub(super) enum Difference {
     Foreign,
     Broad,
     Unclear,
+    Lost,
     Uid,
     Twin,
     Changing,
@@ -25,7 +26,7 @@ pub(super) enum Difference {
 
 impl Difference {
     /// In the order of the document.
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Items,
         Self::Remaining,
         Self::Length,
@@ -38,6 +39,7 @@ impl Difference {
         Self::Foreign,
         Self::Broad,
         Self::Unclear,
+        Self::Lost,
         Self::Uid,
         Self::Twin,
         Self::Changing,
@@ -85,6 +87,10 @@ impl Difference {
             Self::Unclear => (
                 "a URL that two servers could read in two ways",
                 "400 BadRequest, whatever the server would say",
+            ),
+            Self::Lost => (
+                "a write whose answer the server breaks off",
+                "502 InternalError without `Retry-After`, not a broken stream",
             ),
             Self::Uid => ("the uid or token that a create in a dry run invents", "masked in both answers"),
             Self::Twin => (

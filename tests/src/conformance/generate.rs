@@ -27,15 +27,14 @@ pub(super) async fn pairs(ground: &Ground) -> Result<Vec<Pair>, HarnessError> {
     for (turn, resource) in ground.resources.iter().enumerate() {
         let existing = if resource.has("list") { ground.existing(resource).await? } else { Vec::new() };
         let kind = Kind { resource, existing, turn };
-        all.extend(
-            lists::pairs(ground, &kind)
-                .into_iter()
-                .map(|pair| if kind.is_unsorted() { pair.by_code() } else { pair }),
-        );
+        all.extend(lists::pairs(ground, &kind));
         all.extend(objects::pairs(ground, &kind));
         all.extend(watches::pairs(ground, &kind));
         all.extend(writes::pairs(ground, &kind).await?);
         all.extend(bad::pairs(ground, &kind));
+        if kind.is_unsorted() {
+            all.iter_mut().filter(|pair| pair.about.resource == resource.plural).for_each(Pair::compare_code);
+        }
     }
     Ok(all)
 }

@@ -22,7 +22,7 @@ const NAMESPACES: usize = 2;
 /// From 128 KiB on the API server compresses; two of these are more.
 const LARGE: usize = 90 << 10;
 /// Stands for an answer that never came whole; no server sends it.
-const NO_ANSWER: StatusCode = StatusCode::HTTP_VERSION_NOT_SUPPORTED;
+pub(super) const NO_ANSWER: StatusCode = StatusCode::HTTP_VERSION_NOT_SUPPORTED;
 /// What the first object of each kind is called.
 const NAME: &str = "conf";
 

@@ -156,10 +156,9 @@ impl Pair {
         Self { about, rule, ..self }
     }
 
-    /// The same, of which only the status is compared.
-    #[must_use]
-    pub(super) fn by_code(self) -> Self {
-        Self { rule: Rule::Code, ..self }
+    /// Leaves nothing of it to compare but the status.
+    pub(super) fn compare_code(&mut self) {
+        self.rule = Rule::Code;
     }
 
     /// For `--only` and for people.

@@ -71,8 +71,9 @@ fn straight(answer: &Answer) -> compare::Direct {
 /// The uid is also in labels and selectors of some kinds.
 fn masked(answer: &Answer) -> Answer {
     let mut body = answer.body.to_vec();
-    let uid = answer.metadata().map(|metadata| metadata.uid).unwrap_or_default();
-    if !uid.is_empty() {
+    let uid = answer.metadata().map(|metadata| metadata.uid).filter(|uid| !uid.is_empty());
+    // Of what a deletecollection took away it is in the one item.
+    if let Some(uid) = uid.or_else(|| mask::value(&body, "uid")) {
         mask::replace(&mut body, uid.as_bytes(), b'0');
     }
     mask::values(&mut body, &OF_THE_LIFE);

@@ -10,7 +10,8 @@ use super::Event;
 pub(in crate::conformance) type Owners = Vec<(String, String)>;
 
 const REMAINING: &[u8] = br#","remainingItemCount":"#;
-const NULL: &[u8] = br#""items":null"#;
+/// As it is written, and asked for by `pretty`.
+const NULL: [&[u8]; 2] = [br#""items":null"#, br#""items": null"#];
 const NO_COLUMNS: &[u8] = br#""columnDefinitions":null"#;
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
@@ -98,14 +99,18 @@ pub(super) fn owners(body: &[u8]) -> Option<Owners> {
 }
 
 pub(super) fn is_null(body: &[u8]) -> bool {
-    body.windows(NULL.len()).any(|bytes| bytes == NULL)
+    NULL.iter().any(|null| body.windows(null.len()).any(|bytes| bytes == *null))
 }
 
 /// Of a list without items, hence without anything in which this could be text.
 fn fill_null(body: &[u8]) -> Vec<u8> {
-    let at = body.windows(NULL.len()).position(|bytes| bytes == NULL);
-    let Some((before, rest)) = at.and_then(|at| body.split_at_checked(at)) else { return body.to_vec() };
-    [before, br#""items":[]"#, rest.get(NULL.len()..).unwrap_or_default()].concat()
+    for null in NULL {
+        let at = body.windows(null.len()).position(|bytes| bytes == null);
+        if let Some((before, rest)) = at.and_then(|at| body.split_at_checked(at)) {
+            return [before, br#""items":[]"#, rest.get(null.len()..).unwrap_or_default()].concat();
+        }
+    }
+    body.to_vec()
 }
 
 pub(super) fn count(body: &[u8]) -> usize {
