@@ -30,12 +30,14 @@ const END_TO_END_PREFIXES: [&str; 8] =
 
 /// Whether `Connection` would have a header end here that the API server must see.
 pub(super) fn names_end_to_end(headers: &HeaderMap) -> bool {
-    named(headers).any(|name| is_end_to_end(&name))
+    named(headers).any(is_end_to_end)
 }
 
 /// Removes what ends at this hop.
 pub fn end(headers: &mut HeaderMap) {
-    let private: Vec<_> = named(headers).filter(|name| !is_end_to_end(name)).collect();
+    // Nothing is allocated where Connection names only what ends here anyway.
+    let private = named(headers).filter(|name| !is_among(&HOP_BY_HOP, name) && !is_end_to_end(name));
+    let private: Vec<HeaderName> = private.filter_map(|name| name.parse().ok()).collect();
     for name in private.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
@@ -43,14 +45,25 @@ pub fn end(headers: &mut HeaderMap) {
     headers.remove("proxy-connection");
 }
 
-/// The headers that `Connection` names.
-fn named(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+/// What `Connection` names.
+fn named(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::CONNECTION).into_iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).filter_map(|name| name.trim().parse().ok())
+    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|name| !is_option(name))
 }
 
-fn is_end_to_end(name: &HeaderName) -> bool {
-    END_TO_END.contains(name) || END_TO_END_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
+/// Of the connection itself, and what nearly every `Connection` says.
+fn is_option(name: &str) -> bool {
+    name.eq_ignore_ascii_case("close") || name.eq_ignore_ascii_case("keep-alive")
+}
+
+fn is_end_to_end(name: &str) -> bool {
+    let begins =
+        |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    is_among(&END_TO_END, name) || END_TO_END_PREFIXES.iter().any(begins)
+}
+
+fn is_among(known: &[HeaderName], name: &str) -> bool {
+    known.iter().any(|known| name.eq_ignore_ascii_case(known.as_str()))
 }
 
 #[cfg(test)]
@@ -97,6 +110,8 @@ mod tests {
             "if-none-match",
             "sec-websocket-protocol",
             "x-stream-protocol-version",
+            "X-REMOTE-user",
+            "HOST",
         ] {
             let lines = format!("close, {name}");
             let headers: HeaderMap = [(header::CONNECTION, lines.parse().unwrap())].into_iter().collect();

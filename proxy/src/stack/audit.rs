@@ -1,13 +1,17 @@
 //! The `Audit-ID` of a request: one name for it here, at the API server and in its audit log (apiserver
 //! `endpoints/filters/audit_init.go`).
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rustls::crypto::{CryptoProvider, SecureRandom, aws_lc_rs};
 
 /// The server takes the first one, whatever it is, and sends it back.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+/// Where the two digits of each byte are in a UUID.
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /// Gives requests their names.
 pub(super) struct AuditIds(&'static dyn SecureRandom);
@@ -39,7 +43,7 @@ impl AuditIds {
     fn make(&self) -> Option<HeaderValue> {
         let mut random = [0; 16];
         self.0.fill(&mut random).ok()?;
-        HeaderValue::from_maybe_shared(uuid(u128::from_be_bytes(random))).ok()
+        HeaderValue::from_bytes(&uuid(random)).ok()
     }
 }
 
@@ -60,16 +64,15 @@ impl AuditId {
 }
 
 /// A UUID of version 4 (RFC 9562, section 5.4).
-fn uuid(random: u128) -> bytes::Bytes {
-    let bits = random & !(0xf << 76) & !(0b11 << 62) | 0x4 << 76 | 0b10 << 62;
-    let mut text = String::with_capacity(36);
-    for (from, digits) in [(96, 8), (80, 4), (64, 4), (48, 4), (0, 12)] {
-        let part = bits >> from & ((1 << (digits * 4)) - 1);
-        let dash = if from == 0 { "" } else { "-" };
-        // A String takes whatever is written.
-        let _ = write!(text, "{part:0digits$x}{dash}");
+fn uuid(mut random: [u8; 16]) -> [u8; 36] {
+    random[6] = random[6] & 0xf | 0x40;
+    random[8] = random[8] & 0x3f | 0x80;
+    let mut text = [b'-'; 36];
+    for (byte, at) in random.into_iter().zip(DIGITS) {
+        text[at] = HEX[usize::from(byte >> 4)];
+        text[at + 1] = HEX[usize::from(byte & 0xf)];
     }
-    text.into()
+    text
 }
 
 #[cfg(test)]
@@ -78,9 +81,13 @@ mod tests {
 
     #[test]
     fn a_uuid_says_its_version_and_is_random_otherwise() {
-        assert_eq!(uuid(0), "00000000-0000-4000-8000-000000000000");
-        assert_eq!(uuid(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef), "01234567-89ab-4def-8123-456789abcdef");
+        for (random, text) in [
+            (0, b"00000000-0000-4000-8000-000000000000"),
+            (u128::MAX, b"ffffffff-ffff-4fff-bfff-ffffffffffff"),
+            (0x0123_4567_89ab_cdef_0123_4567_89ab_cdef, b"01234567-89ab-4def-8123-456789abcdef"),
+        ] {
+            assert_eq!(&uuid(random.to_be_bytes()), text);
+        }
     }
 
     #[test]
