@@ -41,6 +41,11 @@ impl Query {
         first(&self.raw, key)
     }
 
+    /// The decoded values of `key`, in their order. An error if one is not UTF-8.
+    pub fn all(&self, key: &str) -> Result<Vec<Cow<'_, str>>, RequestError> {
+        self.raw.split('&').filter_map(|pair| value_of(pair, key)).map(utf8).collect()
+    }
+
     /// Gives `key` this one value: in the place of its first pair, else at the end. Later pairs of the same key
     /// go, so that a server which reads the last one sees the new value too.
     pub fn set(&mut self, key: &str, value: &str) {
@@ -53,11 +58,6 @@ impl Query {
         if !found {
             self.append(key, value);
         }
-    }
-
-    /// Takes every pair of `key` out.
-    pub fn remove(&mut self, key: &str) {
-        self.edit(key, |_| None);
     }
 
     /// Adds a pair at the end.

@@ -46,13 +46,6 @@ fn sets_in_place() {
 }
 
 #[test]
-fn removes_every_pair_of_the_key() {
-    for (raw, after) in [("a=1", ""), ("b=2&a=1&c&%61", "b=2&c"), ("b=%20&&c=+", "b=%20&&c=+"), ("", "")] {
-        assert_eq!(edited(raw, |query| query.remove("a")), after, "{raw}");
-    }
-}
-
-#[test]
 fn builds_the_request_target() {
     let target = |raw| Query::new(raw).path_and_query("/api/v1/pods%20").unwrap().as_str().to_owned();
     assert_eq!(target(Some("a=%2F&b")), "/api/v1/pods%20?a=%2F&b");
@@ -94,10 +87,8 @@ proptest! {
         let got = first(&set, "a").unwrap();
         prop_assert_eq!(got.as_deref(), Some(value.as_str()));
         prop_assert_eq!(&set, &around(&[format!("%61={}", encode(&value))]));
-        prop_assert_eq!(edited(&raw, |query| query.remove("a")), around(&[]));
         let appended = edited(&raw, |query| query.append("c", &value));
         prop_assert_eq!(appended, format!("{}&c={}", raw, encode(&value)));
-        prop_assert_eq!(edited(&raw, |query| query.remove("no such key")), raw);
     }
 
     #[test]
