@@ -70,11 +70,10 @@ impl<'a> Gate<'a> {
 
     /// Decides by the head of the request alone.
     pub fn check(self) -> Result<Passage, Refusal> {
-        let (resource, namespace) = (&self.target.resource, namespace_of(self.target));
-        let treatment = self.ring.rules.treatment(&resource.group, &resource.resource, namespace);
-        if lane::holds(self.ring, &resource.group, &resource.resource, namespace)
-            || treatment.mode == RuleMode::Unsharded
-        {
+        let (group, namespace) = (&self.target.resource.group, namespace_of(self.target));
+        let resource = if self.is_binding() { "pods" } else { &self.target.resource.resource };
+        let treatment = self.ring.rules.treatment(group, resource, namespace);
+        if lane::holds(self.ring, group, resource, namespace) || treatment.mode == RuleMode::Unsharded {
             return Ok(Passage::Free);
         }
         let is_nameless = self.target.name.is_empty();
@@ -82,6 +81,7 @@ impl<'a> Gate<'a> {
             part if *self.verb == Verb::DeleteCollection => self.collection(part),
             Part::Name if is_nameless => Ok(Passage::Unnamed),
             // A new object has no uid yet, and so no owner.
+            Part::Uid if self.is_binding() => Err(self.legacy_binding()),
             Part::Uid if is_nameless => Ok(Passage::Free),
             Part::Uid => Ok(Passage::Unidentified),
             part => self.claim(part, self.object(&self.target.name)),
@@ -89,6 +89,22 @@ impl<'a> Gate<'a> {
     }
 
     /// Decides on a create whose body names `name`.
+    /// Whether this is the old form of `pods/NAME/binding`: it creates nothing, but writes the Pod that its body names
+    /// (kubernetes `pkg/registry/core/pod/storage/storage.go`, `LegacyBindingREST`).
+    pub fn is_binding(self) -> bool {
+        let resource = &self.target.resource;
+        resource.group.is_empty() && resource.resource == "bindings"
+    }
+
+    fn legacy_binding(self) -> Refusal {
+        self.forbidden(
+            "LegacyBinding",
+            "metadata.uid",
+            "it writes to a Pod that its path does not name, and the Pod's uid says whose it is: send it to the \
+             Pod's subresource binding",
+        )
+    }
+
     pub fn named(self, name: &str) -> Result<Passage, Refusal> {
         if name.is_empty() {
             return Err(self.forbidden(

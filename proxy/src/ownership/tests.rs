@@ -200,6 +200,31 @@ fn each_key_mode_asks_for_its_part_of_the_object() {
     }
 }
 
+/// A binding in its old form writes to a Pod, so the rules of Pods decide.
+#[test]
+fn an_old_binding_is_no_new_object() {
+    let old = "/api/v1/namespaces/OTHER/bindings";
+    for (mode, path, wanted) in [
+        ("uid", old, "403 LegacyBinding metadata.uid"),
+        ("uid", "/api/v1/namespaces/OTHER/bindings/web", "403 LegacyBinding metadata.uid"),
+        ("uid", "/apis/example.com/v1/namespaces/OTHER/bindings", "Free"),
+        ("name", old, "Unnamed"),
+        ("namespace", old, "503 ForeignSlot metadata.namespace"),
+        ("namespace", "/api/v1/namespaces/MINE/bindings", "claimed"),
+    ] {
+        assert_eq!(ask_of(mode, "POST", path, |gate| outcome(gate.check())), wanted, "{mode} {path}");
+    }
+    // A rule that names only Pods is meant for what is written to them.
+    let only_pods = FILES.replace("mode: Sharded}", "mode: Sharded, key: uid}");
+    let only_pods = only_pods.replace("resources: [\"*\"]", "resources: [pods]");
+    assert!(only_pods.contains("[pods]"));
+    let ring = Ring::compile(&manifest::Ring::parse([only_pods.as_str()]).unwrap(), "kcm-0", 1).unwrap();
+    let path = old.parse().unwrap();
+    let request = KubeRequest::parse(&Method::POST, &path, &HeaderMap::new()).unwrap();
+    let checked = Gate::of(&ring, "hub", &request).unwrap().check();
+    assert_eq!(outcome(checked), "403 LegacyBinding metadata.uid");
+}
+
 #[test]
 fn all_objects_of_a_cluster_have_one_owner() {
     let cluster_with = |owner: &str| {

@@ -165,9 +165,10 @@ impl Event {
         matches!(self.verb.as_str(), "delete" | "deletecollection") || self.is_eviction()
     }
 
-    /// Whether it made a new object, by whatever verb: update and apply create too.
+    /// Whether it made a new object, by whatever verb: update and apply create too. A binding stores nothing of its own.
     pub fn is_creation(&self) -> bool {
-        self.code() == 201 && self.object_ref.as_ref().is_some_and(|it| it.subresource.is_empty())
+        let makes = |it: &ObjectRef| it.subresource.is_empty() && !it.is_binding();
+        self.code() == 201 && self.object_ref.as_ref().is_some_and(makes)
     }
 
     /// Whether it was a trial that changes nothing. A delete with a body takes its options from there alone, so
@@ -194,6 +195,16 @@ impl Event {
     fn query_dry_run(&self) -> bool {
         let query = self.request_uri.split_once('?').map_or("", |(_, query)| query);
         query.split('&').any(|pair| pair.strip_prefix("dryRun=").is_some_and(|value| !value.is_empty()))
+    }
+}
+
+// === impl ObjectRef ===
+
+impl ObjectRef {
+    /// Whether it is a binding in its old form, which writes the Pod of that name (kubernetes
+    /// `pkg/registry/core/pod/storage/storage.go`, `LegacyBindingREST`).
+    pub fn is_binding(&self) -> bool {
+        self.api_group.is_empty() && self.resource == "bindings"
     }
 }
 

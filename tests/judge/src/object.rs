@@ -26,7 +26,8 @@ impl Object {
     /// The object of an event; nothing if the event is not about a resource.
     pub fn of(event: &Event) -> Option<Self> {
         let reference = event.object_ref.as_ref().filter(|it| !it.resource.is_empty())?;
-        let (group, resource) = (reference.api_group.clone(), reference.resource.clone());
+        let resource = if reference.is_binding() { "pods".to_owned() } else { reference.resource.clone() };
+        let group = reference.api_group.clone();
         // In a Namespace's own path the server takes its name for a namespace too.
         let is_namespace = group.is_empty() && resource == "namespaces";
         let namespace = non_empty(&reference.namespace).filter(|_| !is_namespace);

@@ -230,3 +230,22 @@ fn what_is_held_to_its_claim_only_is_counted_apart() {
     assert_eq!(report("shoal/kcm/kcm-0@1", &created), (0, 1, vec![]));
     assert_eq!(report("shoal/kcm/kcm-0@1 :10.1", &created), (0, 0, vec![Reason::MalformedSuffix]));
 }
+
+/// It is answered 201, as a create is, but the Pod was there before.
+#[test]
+fn a_binding_in_its_old_form_is_a_write_to_its_pod() {
+    let binding = |group: &str| {
+        json!({"verb": "create", "responseStatus": {"code": 201},
+            "requestObject": {"metadata": {"name": "web-1"}},
+            "objectRef": {"apiGroup": group, "resource": "bindings", "namespace": "demo-5"}})
+    };
+    let by_uid = RING.replace("key: namespace}", "key: uid}");
+    let only_pods = by_uid.replacen("resources: ['*']", "resources: [pods]", 1);
+    for ring in [&by_uid, &only_pods] {
+        let of = |group| reasons(judge_with(ring, None), &[event("shoal/kcm/kcm-0@1", &binding(group))]);
+        assert_eq!(of(""), [Reason::MalformedSuffix], "{ring}");
+    }
+    let other = event("shoal/kcm/kcm-0@1", &binding("example.com"));
+    assert_eq!(reasons(judge_with(&by_uid, None), &[other]), []);
+    assert_eq!(one("shoal/kcm/kcm-0@1 :20.1", &binding("")), []);
+}
