@@ -15,6 +15,7 @@ pub mod lens;
 pub mod names;
 pub mod ring;
 
+use fastrand::Rng;
 use http::StatusCode;
 use shoal_api::RuleMode;
 use shoal_sharding::{Object, Part, Slot};
@@ -80,15 +81,14 @@ impl<'a> Gate<'a> {
         match Part::of(treatment.key, namespace) {
             part if *self.verb == Verb::DeleteCollection => self.collection(part),
             Part::Name if is_nameless => Ok(Passage::Unnamed),
-            // A new object has no uid yet, and so no owner.
             Part::Uid if self.is_binding() => Err(self.legacy_binding()),
+            // A new object has no uid yet, and so no owner.
             Part::Uid if is_nameless => Ok(Passage::Free),
             Part::Uid => Ok(Passage::Unidentified),
             part => self.claim(part, self.object(&self.target.name)),
         }
     }
 
-    /// Decides on a create whose body names `name`.
     /// Whether this is the old form of `pods/NAME/binding`: it creates nothing, but writes the Pod that its body names
     /// (kubernetes `pkg/registry/core/pod/storage/storage.go`, `LegacyBindingREST`).
     pub fn is_binding(self) -> bool {
@@ -105,6 +105,7 @@ impl<'a> Gate<'a> {
         )
     }
 
+    /// Decides on a create whose body names `name`.
     pub fn named(self, name: &str) -> Result<Passage, Refusal> {
         if name.is_empty() {
             return Err(self.forbidden(
@@ -117,14 +118,21 @@ impl<'a> Gate<'a> {
         self.claim(Part::Name, self.object(name))
     }
 
-    /// Whether this shard may create an object of that name.
-    pub fn owns_name(self, name: &str) -> bool {
-        let slot = Part::Name.slot(self.cluster, self.object(name));
-        self.ring.slots.contains(slot)
+    /// A name in a slot of this shard for a new object, which begins with `generate_name`.
+    pub fn draw(self, generate_name: &str) -> Result<String, Refusal> {
+        let drawn = names::draw(generate_name, &mut Rng::new(), &self.ring.slots, |name| self.slot_of(name));
+        drawn.ok_or_else(|| self.no_own_name(generate_name))
+    }
+
+    /// The slot of a name that may be drawn. A lock's may not: the object would be taken for it, and hidden.
+    fn slot_of(self, name: &str) -> Option<Slot> {
+        let Target { resource, namespace, .. } = self.target;
+        let verdict = self.ring.locks.verdict(&resource.group, &resource.resource, namespace, name);
+        verdict.is_none().then(|| Part::Name.slot(self.cluster, self.object(name)))
     }
 
     /// The refusal of a create for which no name of an own slot was found.
-    pub fn no_own_name(self, generate_name: &str) -> Refusal {
+    fn no_own_name(self, generate_name: &str) -> Refusal {
         let Ring { namespace, name, shard, .. } = self.ring;
         let why = format!(
             "no name that begins with {generate_name:?} was found in a slot of shard {shard} of ring \

@@ -260,12 +260,40 @@ fn a_uid_decides_once_it_is_known() {
 
 #[test]
 fn a_name_is_drawn_only_from_own_slots() {
-    let (mine, other) = (key_where(true), key_where(false));
-    for (name, owned) in [(&mine, true), (&other, false)] {
-        assert_eq!(ask_of("name", "POST", "/api/v1/namespaces/x/pods", |gate| gate.owns_name(name)), owned);
+    let path = "/api/v1/namespaces/x/pods";
+    for _ in 0..100 {
+        let name = ask_of("name", "POST", path, |gate| gate.draw("web-")).unwrap();
+        assert!(ring().slots.contains(slot_of("hub", &name)), "{name}");
+        assert_eq!(ask_of("name", "POST", path, |gate| outcome(gate.named(&name))), "claimed");
     }
-    let none = ask_of("name", "POST", "/api/v1/namespaces/x/pods", |gate| gate.no_own_name("web-"));
+    let nothing =
+        FILES.replace("owner: kcm-0", "owner: kcm-1").replace("mode: Sharded}", "mode: Sharded, key: name}");
+    let ring = Ring::compile(&manifest::Ring::parse([nothing.as_str()]).unwrap(), "kcm-0", 1).unwrap();
+    let request = KubeRequest::parse(&Method::POST, &path.parse().unwrap(), &HeaderMap::new()).unwrap();
+    let none = Gate::of(&ring, "hub", &request).unwrap().draw("web-").unwrap_err();
     assert_eq!((none.code.as_u16(), none.retry_after, none.cause.unwrap().reason), (503, None, "NoName"));
+}
+
+/// The suffix of a name may be all digits, as the number of a shard is.
+#[test]
+fn a_lock_s_name_is_never_drawn() {
+    let (own, foreign) = ("kube-system", "x");
+    let slot = |namespace: &str, resource: &str, name: &str| {
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/{resource}");
+        ask_of("name", "POST", &path, |gate| gate.slot_of(name)).is_some()
+    };
+    for name in [
+        "kube-controller-manager",
+        "kube-controller-manager-kcm-0",
+        "kube-controller-manager-kcm-1",
+        "kube-controller-manager-kcm-24679",
+    ] {
+        assert!(!slot(own, "leases", name), "{name}");
+        assert!(slot(foreign, "leases", name) && slot(own, "leasecandidates", name), "{name}");
+    }
+    for name in ["kube-controller-manager-kcm-2467b", "kube-controller-manager-kcm-", "web-24679"] {
+        assert!(slot(own, "leases", name), "{name}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{Cluster, Stack, intake::Onward, reading};
 use crate::{
     body::{self, Body},
     filter::object,
-    ownership::{Gate, Passage, names},
+    ownership::{Gate, Passage},
     request::{
         KubeRequest,
         accept::{BodyType, StatusEncoding},
@@ -97,8 +97,7 @@ async fn name(gate: Gate<'_>, request: &KubeRequest, onward: &mut Onward) -> Res
     if !given.name.is_empty() || given.generate_name.is_empty() {
         return Ok(given.name);
     }
-    let drawn = names::draw(&given.generate_name, &mut fastrand::Rng::new(), |name| gate.owns_name(name));
-    let drawn = drawn.ok_or_else(|| gate.no_own_name(&given.generate_name))?;
+    let drawn = gate.draw(&given.generate_name)?;
     onward.give_name(request, &drawn).await?;
     Ok(drawn)
 }
