@@ -7,7 +7,7 @@ mod json;
 mod patch;
 mod protobuf;
 
-pub use self::patch::{rename_apply, rename_json_patch};
+pub use self::patch::{json_of_yaml, rename_apply, rename_json_patch};
 
 use super::{Encoding, FilterError, TableRows};
 use bytes::Bytes;

@@ -1,5 +1,7 @@
 //! A request on its way upstream: its limits, and the few edits that it may get.
 
+mod options;
+
 use std::{
     borrow::Cow,
     error::Error,
@@ -12,7 +14,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::json;
 use tokio::time::timeout;
 use tower_http::timeout::TimeoutBody;
 
@@ -21,9 +22,18 @@ use crate::{
     election::LockNames,
     filter::{
         Encoding,
-        object::{self, OwnedView, delete},
+        object::{
+            self, OwnedView,
+            delete::{self, Carrier},
+        },
     },
-    request::{KubeRequest, RequestError, accept::BodyType, path::Target, query::Query, selector},
+    request::{
+        KubeRequest,
+        accept::BodyType,
+        path::{Target, Verb},
+        query::Query,
+        selector,
+    },
     respond::Refusal,
     upstream::user_agent::{self, Claim},
 };
@@ -49,6 +59,10 @@ pub(super) struct Onward {
     pub(super) cut: Cut,
     /// The body once it has been read.
     read: Option<Bytes>,
+    /// The body before its object was given a name here.
+    nameless: Option<Bytes>,
+    /// Whether the body came in YAML and is JSON now.
+    was_yaml: bool,
 }
 
 /// Why a body ended early, if it did. It fails while it is sent, and the transport keeps the reason to itself: without
@@ -83,40 +97,58 @@ impl Onward {
             body => TimeoutBody::new(BODY_PAUSE, Limited::new(body, BODY_BYTES)).boxed_unsync(),
         };
         let cut = Cut::default();
-        Ok(Self { parts, body: cut.watch(body), cut, read: None })
+        Ok(Self { parts, body: cut.watch(body), cut, read: None, nameless: None, was_yaml: false })
     }
 
     /// The names of the object in the body; without one the API server is asked to choose it.
     pub(super) async fn names(&mut self, request: &KubeRequest) -> Result<OwnedView, Refusal> {
-        let bytes = self.read().await?;
-        object::view(&bytes, encoding(request)?).map_err(|error| unreadable(&error))
+        let (bytes, encoding) = self.object(request).await?;
+        object::view(&bytes, encoding?).map_err(|error| unreadable(&error))
     }
 
-    /// Puts a name into the object in the body, which has none.
+    /// Puts a name into the object in the body, which came without one; or another in place of that.
     pub(super) async fn give_name(&mut self, request: &KubeRequest, name: &str) -> Result<(), Refusal> {
-        let bytes = self.read().await?;
-        let named = object::give_name(&bytes, encoding(request)?, name);
+        let (bytes, encoding) = self.object(request).await?;
+        let nameless = self.nameless.take().unwrap_or(bytes);
+        let named = object::give_name(&nameless, encoding?, name);
         self.replace(named.map_err(|error| unreadable(&error))?);
+        self.nameless = Some(nameless);
         Ok(())
     }
 
-    /// The uid that a delete demands of its object by itself.
-    pub(super) async fn demanded_uid(&mut self, request: &KubeRequest) -> Result<Option<String>, Refusal> {
-        match self.read().await? {
-            bytes if bytes.is_empty() => Ok(None),
-            bytes => delete::demanded_uid(&bytes, encoding(request)?).map_err(|error| unreadable(&error)),
-        }
+    /// The same request once more, if its object got its name here: another one can be given to it.
+    pub(super) fn again(&self) -> Option<Self> {
+        let (nameless, read) = (self.nameless.clone()?, self.read.clone()?);
+        let (parts, cut) = (self.parts.clone(), self.cut.clone());
+        let body = body::full(read.clone());
+        Some(Self { parts, body, cut, read: Some(read), nameless: Some(nameless), was_yaml: self.was_yaml })
     }
 
-    /// Lets a delete demand that uid of its object. The server reads options in the query only where there is no body,
-    /// so they move into it.
+    /// The uid that a delete, or an eviction, demands of its object by itself.
+    pub(super) async fn demanded_uid(&mut self, request: &KubeRequest) -> Result<Option<String>, Refusal> {
+        let (bytes, encoding) = self.object(request).await?;
+        if !bytes.is_empty() {
+            let demanded = delete::demanded_uid(&bytes, encoding?, carrier(request));
+            return demanded.map_err(|error| unreadable(&error));
+        }
+        let Some(uid) = options::demanded_uid(&Query::new(self.parts.uri.query()))? else { return Ok(None) };
+        self.demand_uid(request, &uid).await?;
+        Ok(Some(uid))
+    }
+
+    /// Lets a delete, or an eviction, demand that uid of its object. The server reads the options of a delete in the query
+    /// only where there is no body, so they move into it. An eviction without a body is none.
     pub(super) async fn demand_uid(&mut self, request: &KubeRequest, uid: &str) -> Result<(), Refusal> {
-        let bytes = self.read().await?;
-        let demanding = if bytes.is_empty() {
-            self.parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            delete_options(&Query::new(self.parts.uri.query()), uid).map_err(|error| bad_request(&error))?
-        } else {
-            delete::demand_uid(&bytes, encoding(request)?, uid).map_err(|error| unreadable(&error))?
+        let (bytes, encoding) = self.object(request).await?;
+        let demanding = match carrier(request) {
+            Carrier::Options if bytes.is_empty() => {
+                self.is_json();
+                options::body(&Query::new(self.parts.uri.query()), uid)?
+            }
+            Carrier::Eviction if bytes.is_empty() => return Ok(()),
+            carrier => {
+                delete::demand_uid(&bytes, encoding?, carrier, uid).map_err(|error| unreadable(&error))?
+            }
         };
         self.replace(demanding);
         Ok(())
@@ -180,6 +212,26 @@ impl Onward {
         Ok(bytes)
     }
 
+    /// The object in the body, and how it is written if that can be read. YAML becomes JSON and goes on as that, so that the
+    /// server sees what was seen here.
+    async fn object(&mut self, request: &KubeRequest) -> Result<(Bytes, Result<Encoding, Refusal>), Refusal> {
+        let bytes = self.read().await?;
+        if request.body != BodyType::Yaml || bytes.is_empty() {
+            return Ok((bytes, encoding(request)));
+        }
+        if !self.was_yaml {
+            let json = object::json_of_yaml(&bytes).map_err(|error| unreadable(&error))?;
+            self.replace(json);
+            self.is_json();
+            self.was_yaml = true;
+        }
+        Ok((self.read().await?, Ok(Encoding::Json)))
+    }
+
+    fn is_json(&mut self) {
+        self.parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+
     fn replace(&mut self, bytes: Bytes) {
         self.parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
         self.body = body::full(bytes.clone());
@@ -227,30 +279,13 @@ fn encoding(request: &KubeRequest) -> Result<Encoding, Refusal> {
     match request.body {
         BodyType::Json => Ok(Encoding::Json),
         BodyType::Protobuf => Ok(Encoding::Protobuf),
-        _ => Err(unreadable(&"only JSON and protobuf can be read here")),
+        _ => Err(unreadable(&"only JSON, YAML and protobuf can be read here")),
     }
 }
 
-/// The options of a delete that are in its query (apimachinery `meta/v1/conversion.go`), as a body. A value that the
-/// server would refuse is refused there as well.
-fn delete_options(query: &Query, uid: &str) -> Result<Bytes, RequestError> {
-    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}});
-    for key in [
-        "gracePeriodSeconds",
-        "orphanDependents",
-        "ignoreStoreReadErrorWithClusterBreakingPotential",
-        "propagationPolicy",
-        "dryRun",
-    ] {
-        let Some(value) = query.get(key)?.filter(|value| !value.is_empty()) else { continue };
-        options[key] = match key {
-            "dryRun" => json!([value]),
-            "propagationPolicy" => json!(value),
-            // A number or a boolean, which JSON writes as the query does.
-            _ => serde_json::from_str(&value).unwrap_or_else(|_| json!(value)),
-        };
-    }
-    Ok(options.to_string().into())
+/// Which part of the body says what the delete demands.
+fn carrier(request: &KubeRequest) -> Carrier {
+    if request.info.verb == Verb::Delete { Carrier::Options } else { Carrier::Eviction }
 }
 
 fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Refusal> {

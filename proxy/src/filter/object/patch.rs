@@ -26,16 +26,22 @@ pub fn rename_apply(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, Filter
     if let Ok(renamed) = super::rename(bytes, Encoding::Json, from, to) {
         return Ok(renamed);
     }
-    let mut object: Value =
-        serde_saphyr::from_slice(bytes).map_err(|_| FilterError::Malformed("an object in JSON or YAML"))?;
-    if !object.is_object() {
-        return Err(FilterError::Malformed("an object in JSON or YAML"));
-    }
+    let mut object = read_yaml(bytes)?;
     match object.pointer_mut("/metadata/name") {
         Some(name) if name == from => *name = Value::from(to),
         _ => return Ok(bytes.clone()),
     }
     Ok(Bytes::from(object.to_string()))
+}
+
+/// An object in YAML, written as JSON.
+pub fn json_of_yaml(bytes: &Bytes) -> Result<Bytes, FilterError> {
+    Ok(Bytes::from(read_yaml(bytes)?.to_string()))
+}
+
+fn read_yaml(bytes: &Bytes) -> Result<Value, FilterError> {
+    let object: Option<Value> = serde_saphyr::from_slice(bytes).ok();
+    object.filter(Value::is_object).ok_or(FilterError::Malformed("an object in JSON or YAML"))
 }
 
 fn operation_edit(operation: &Bytes, from: &str, to: &str) -> Result<Option<Edit>, FilterError> {

@@ -2,6 +2,7 @@
 
 use http::Request;
 use http_body_util::Full;
+use serde_json::json;
 use shoal_api::{Lock, LockResource};
 use shoal_sharding::Slot;
 use tokio::time::{Instant, Interval, interval};
@@ -308,33 +309,6 @@ fn a_request_is_signed() {
 }
 
 #[tokio::test]
-async fn a_delete_gets_its_demand_in_a_body_and_the_query_moves_along() {
-    let path = "/api/v1/namespaces/x/pods/web";
-    for (query, wanted) in [
-        ("", json!({})),
-        (
-            "?gracePeriodSeconds=0&propagationPolicy=Foreground&orphanDependents=&pretty=1",
-            json!({"gracePeriodSeconds": 0, "propagationPolicy": "Foreground"}),
-        ),
-        ("?dryRun=All&orphanDependents=true", json!({"dryRun": ["All"], "orphanDependents": true})),
-        // The server refuses it in either form.
-        ("?gracePeriodSeconds=soon", json!({"gracePeriodSeconds": "soon"})),
-    ] {
-        let (request, onward) = onward("DELETE", &format!("{path}{query}"), "text/plain", "");
-        let mut onward = onward.unwrap();
-        assert_eq!(onward.demanded_uid(&request).await.unwrap(), None);
-        onward.demand_uid(&request, "u").await.unwrap();
-        assert_eq!(onward.parts.headers[header::CONTENT_TYPE], "application/json");
-        let body: serde_json::Value = serde_json::from_slice(&onward.read().await.unwrap()).unwrap();
-        let mut wanted = wanted;
-        wanted["kind"] = "DeleteOptions".into();
-        wanted["apiVersion"] = "v1".into();
-        wanted["preconditions"] = json!({"uid": "u"});
-        assert_eq!(body, wanted, "{query}");
-    }
-}
-
-#[tokio::test]
 async fn a_delete_with_a_body_keeps_it() {
     let body = r#"{"kind":"DeleteOptions","preconditions":{"uid":"own"}}"#;
     let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/json", body);
@@ -343,6 +317,86 @@ async fn a_delete_with_a_body_keeps_it() {
     let mut given = given.unwrap();
     given.demand_uid(&request, "u").await.unwrap();
     assert_eq!(given.read().await.unwrap(), r#"{"preconditions":{"uid":"u"}}"#);
-    let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/yaml", "{}");
+    let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/yaml", "gracePeriodSeconds: 1");
+    let mut given = given.unwrap();
+    given.demand_uid(&request, "u").await.unwrap();
+    assert_eq!(given.read().await.unwrap(), r#"{"gracePeriodSeconds":1,"preconditions":{"uid":"u"}}"#);
+    let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/cbor", "{}");
     assert_eq!(given.unwrap().demand_uid(&request, "u").await.unwrap_err().code, 415);
+}
+
+#[tokio::test]
+async fn a_delete_gets_its_demand_in_a_body() {
+    for (query, demanded, uid) in [("?dryRun=All", None, "u"), ("?dryRun=All&uid=own", Some("own"), "own")] {
+        let target = format!("/api/v1/namespaces/x/pods/web{query}");
+        let (request, onward) = onward("DELETE", &target, "text/plain", "");
+        let mut onward = onward.unwrap();
+        let own = onward.demanded_uid(&request).await.unwrap();
+        assert_eq!(own.as_deref(), demanded);
+        if own.is_none() {
+            onward.demand_uid(&request, "u").await.unwrap();
+        }
+        assert_eq!(onward.parts.headers[header::CONTENT_TYPE], "application/json");
+        let body: serde_json::Value = serde_json::from_slice(&onward.read().await.unwrap()).unwrap();
+        let wanted = json!({"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"],
+            "preconditions": {"uid": uid}});
+        assert_eq!(body, wanted, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn an_eviction_gets_its_demand_too() {
+    let path = "/api/v1/namespaces/x/pods/web/eviction?dryRun=All";
+    for (body, wanted) in [
+        (
+            r#"{"metadata":{"name":"web"}}"#,
+            r#"{"deleteOptions":{"preconditions":{"uid":"u"}},"metadata":{"name":"web"}}"#,
+        ),
+        ("", ""),
+    ] {
+        let (request, onward) = onward("POST", path, "application/json", body);
+        let mut onward = onward.unwrap();
+        assert_eq!(onward.demanded_uid(&request).await.unwrap(), None);
+        onward.demand_uid(&request, "u").await.unwrap();
+        assert_eq!(onward.read().await.unwrap(), wanted);
+    }
+}
+
+#[tokio::test]
+async fn an_object_in_yaml_goes_on_in_json() {
+    let path = "/api/v1/namespaces";
+    let yaml = "metadata:\n  generateName: web-\ndata: {n: 1}\n";
+    let (request, given) = onward("POST", path, "application/yaml", yaml);
+    let mut given = given.unwrap();
+    assert_eq!(given.names(&request).await.unwrap().generate_name, "web-");
+    given.give_name(&request, "web-b").await.unwrap();
+    assert_eq!(given.parts.headers[header::CONTENT_TYPE], "application/json");
+    let body: serde_json::Value = serde_json::from_slice(&given.read().await.unwrap()).unwrap();
+    assert_eq!(body, json!({"metadata": {"generateName": "web-", "name": "web-b"}, "data": {"n": 1}}));
+    for (content_type, body) in
+        [("application/yaml", "- a"), ("application/yaml", "a: ["), ("application/cbor", "x")]
+    {
+        let (request, bad) = onward("POST", path, content_type, body);
+        assert_eq!(bad.unwrap().names(&request).await.unwrap_err().code, 415, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_can_be_sent_again_under_another_name() {
+    let (request, given) =
+        onward("POST", "/api/v1/namespaces", "application/json", r#"{"metadata":{"name":"a"}}"#);
+    let mut given = given.unwrap();
+    given.names(&request).await.unwrap();
+    assert!(given.again().is_none());
+    let body = r#"{"metadata":{"generateName":"w-"}}"#;
+    let (request, given) = onward("POST", "/api/v1/namespaces", "application/json", body);
+    let mut given = given.unwrap();
+    for name in ["w-b", "w-longer"] {
+        given.give_name(&request, name).await.unwrap();
+        let wanted = format!(r#"{{"metadata":{{"name":"{name}","generateName":"w-"}}}}"#);
+        assert_eq!(given.read().await.unwrap(), wanted);
+        assert_eq!(given.parts.headers[header::CONTENT_LENGTH], wanted.len().to_string());
+        given = given.again().unwrap();
+        assert_eq!(given.body.frame().await.unwrap().unwrap().into_data().unwrap(), wanted);
+    }
 }
