@@ -1,17 +1,21 @@
 //! What the gate asks for beyond the head of a request: the name of a new object, the uid of an existing one.
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header, request::Parts};
+use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, Limited};
 
 use super::{Cluster, Stack, intake::Onward, reading};
 use crate::{
-    body::{self, Body},
+    body::{self, Body, BodyError},
     filter::object,
     ownership::{Gate, Passage},
     request::{
         KubeRequest,
         accept::{BodyType, StatusEncoding},
         path::{Target, Verb},
+        upgrade::Protocol,
     },
     respond::Refusal,
     upstream::{Received, Traffic, user_agent, user_agent::Claim},
@@ -19,6 +23,8 @@ use crate::{
 
 /// The API server stores no object larger than this, and its metadata are less.
 const METADATA_BYTES: usize = 3 << 20;
+/// What the subprotocol begins with that is a token.
+const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// Why a request goes no further.
 pub(super) enum Stop {
@@ -59,14 +65,14 @@ impl Stack {
 
     /// The uid of the object that a write is about; none if there is no object and the write is to create it.
     ///
-    /// A delete is bound to that uid, so that it cannot meet another object of the same name.
+    /// A delete or an eviction is bound to that uid, so that it cannot meet another object of the same name.
     async fn identify(
         &self,
         cluster: &Cluster,
         request: &KubeRequest,
         onward: &mut Onward,
     ) -> Result<Option<String>, Stop> {
-        let deletes = request.info.verb == Verb::Delete;
+        let deletes = request.info.verb == Verb::Delete || is_eviction(request);
         if deletes && let Some(uid) = onward.demanded_uid(request).await? {
             return Ok(Some(uid));
         }
@@ -116,11 +122,34 @@ fn question(request: &KubeRequest, write: &Parts, agent: &str) -> Result<Parts, 
     Ok(parts)
 }
 
-/// The headers that say who asks.
+/// The headers that say who asks. A token that came as a subprotocol is one that the server would take there only.
 fn identity(headers: &HeaderMap) -> HeaderMap {
     let says_who = |name: &str| name == "authorization" || name.starts_with("impersonate-");
-    let headers = headers.iter().filter(|(name, _)| says_who(name.as_str()));
-    headers.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let told = headers.iter().filter(|(name, _)| says_who(name.as_str()));
+    let mut told: HeaderMap = told.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if !told.contains_key(header::AUTHORIZATION)
+        && let Some(bearer) = bearer_in_protocols(headers)
+    {
+        told.insert(header::AUTHORIZATION, bearer);
+    }
+    told
+}
+
+/// The token that a WebSocket client brings as a subprotocol, as a header (apiserver
+/// `pkg/authentication/request/websocket/protocol.go`); none where the server would take none.
+fn bearer_in_protocols(headers: &HeaderMap) -> Option<HeaderValue> {
+    if Protocol::asked(headers) != Ok(Some(Protocol::WebSocket)) {
+        return None;
+    }
+    let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
+    let protocols = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    let mut tokens = protocols.filter_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL));
+    let (Some(token), None) = (tokens.next(), tokens.next()) else { return None };
+    let token =
+        String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok().filter(|token| !token.is_empty())?;
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+    bearer.set_sensitive(true);
+    Some(bearer)
 }
 
 /// Metadata are enough; a server that cannot cut them out sends the object. A refusal must suit the client.
@@ -145,7 +174,21 @@ fn is_apply(request: &KubeRequest) -> bool {
     is_patch && on_object && matches!(request.body, BodyType::ApplyYaml | BodyType::ApplyCbor)
 }
 
-async fn uid_in(response: Response<Received>) -> Result<String, Refusal> {
+/// Whether a write is the eviction of a Pod, which deletes it.
+fn is_eviction(request: &KubeRequest) -> bool {
+    let of_pod = |target: &Target| {
+        let Target { resource, subresource, .. } = target;
+        resource.group.is_empty() && resource.resource == "pods" && subresource == "eviction"
+    };
+    request.info.verb == Verb::Create && request.target().is_some_and(of_pod)
+}
+
+async fn uid_in<B>(response: Response<B>) -> Result<String, Refusal>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BodyError>,
+{
+    let response = reading::decoded(response)?;
     let encoding = reading::readable(response.headers())?;
     #[allow(clippy::disallowed_methods, reason = "bounded")]
     let bytes = Limited::new(response.into_body(), METADATA_BYTES).collect().await;
@@ -156,9 +199,74 @@ async fn uid_in(response: Response<Received>) -> Result<String, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
     use http::Method;
 
     use super::*;
+
+    #[tokio::test]
+    async fn an_object_that_is_packed_tells_its_uid_too() {
+        let object = br#"{"metadata":{"uid":"u"}}"#;
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(object).unwrap();
+        for (coding, bytes, uid) in [
+            ("identity", object.to_vec(), Some("u")),
+            ("gzip", packed.finish().unwrap(), Some("u")),
+            ("br", object.to_vec(), None),
+        ] {
+            let response = Response::builder().header("content-type", "application/json");
+            let response = response.header("content-encoding", coding).body(body::full(bytes)).unwrap();
+            assert_eq!(uid_in(response).await.ok().as_deref(), uid, "{coding}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_a_subprotocol_goes_with_the_question() {
+        let bearer = |upgrade: &str, lines: &[&str]| {
+            let mut request =
+                http::Request::get("/").header("connection", "Upgrade").header("upgrade", upgrade);
+            for line in lines {
+                request = request.header("sec-websocket-protocol", *line);
+            }
+            let headers = request.body(()).unwrap().into_parts().0.headers;
+            let told = identity(&headers).remove("authorization");
+            assert!(told.as_ref().is_none_or(HeaderValue::is_sensitive));
+            told.map(|value| value.to_str().unwrap().to_owned())
+        };
+        // "a_token?" without padding.
+        let token = "base64url.bearer.authorization.k8s.io.YV90b2tlbj8";
+        let both = format!("v5.channel.k8s.io, {token}");
+        for lines in [&[both.as_str()][..], &["v5.channel.k8s.io", token]] {
+            assert_eq!(bearer("websocket", lines).as_deref(), Some("Bearer a_token?"), "{lines:?}");
+            assert_eq!(bearer("SPDY/3.1", lines), None);
+        }
+        let padded = format!("{token}=");
+        let nothing = "base64url.bearer.authorization.k8s.io.";
+        for lines in [&[token, token][..], &[&padded], &[nothing], &["v5.channel.k8s.io"], &[]] {
+            assert_eq!(bearer("websocket", lines), None, "{lines:?}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_static("Bearer own"));
+        headers.insert("connection", HeaderValue::from_static("upgrade"));
+        headers.insert("upgrade", HeaderValue::from_static("websocket"));
+        headers.insert("sec-websocket-protocol", HeaderValue::from_str(&both).unwrap());
+        assert_eq!(identity(&headers)["authorization"], "Bearer own");
+    }
+
+    #[test]
+    fn only_the_eviction_of_a_pod_is_a_delete() {
+        for (method, path, is) in [
+            (Method::POST, "/api/v1/namespaces/a/pods/web/eviction", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/web/binding", false),
+            (Method::PUT, "/api/v1/namespaces/a/pods/web/eviction", false),
+            (Method::POST, "/apis/example.com/v1/namespaces/a/pods/web/eviction", false),
+        ] {
+            let request = KubeRequest::parse(&method, &path.parse().unwrap(), &HeaderMap::new()).unwrap();
+            assert_eq!(is_eviction(&request), is, "{method} {path}");
+        }
+    }
 
     #[test]
     fn an_object_is_looked_up_under_its_own_path_and_by_the_same_identity() {

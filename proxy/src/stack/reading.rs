@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 
-use self::form::{Form, decoded};
+use self::form::Form;
+pub(super) use self::form::decoded;
 use crate::{
     body::{self, Body, Gunzip, Metered},
     election::LockNames,
@@ -147,14 +148,9 @@ impl Meter for ObjectMeter {
     }
 }
 
-/// Which of the two forms that can be read a response has.
+/// Which of the two forms that can be read a response has, once it is [`decoded`].
 pub(super) fn readable(headers: &HeaderMap) -> Result<Encoding, Refusal> {
-    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("unreadable"));
-    let coding = text(header::CONTENT_ENCODING).unwrap_or("identity");
-    if !coding.eq_ignore_ascii_case("identity") {
-        return Err(unreadable(&format!("Content-Encoding {coding}, although identity was asked for")));
-    }
-    let content_type = text(header::CONTENT_TYPE);
+    let content_type = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("unreadable"));
     match BodyType::of(content_type) {
         BodyType::Json => Ok(Encoding::Json),
         BodyType::Protobuf => Ok(Encoding::Protobuf),

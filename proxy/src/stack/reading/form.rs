@@ -81,7 +81,7 @@ impl Form {
 }
 
 /// The response without a `Content-Encoding`. gzip comes out although identity was asked for; another coding cannot be read.
-pub(super) fn decoded<B>(response: Response<B>) -> Result<Response<Gunzip<B>>, Refusal>
+pub(in crate::stack) fn decoded<B>(response: Response<B>) -> Result<Response<Gunzip<B>>, Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
