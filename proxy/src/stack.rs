@@ -5,6 +5,7 @@ pub mod clusters;
 mod gate;
 mod intake;
 mod reading;
+mod redraw;
 mod upgrades;
 
 use std::sync::{
@@ -191,6 +192,7 @@ impl Stack {
         });
         // 7 upstream.
         let response = self.send(cluster, request, onward).await?;
+        let again = onward.again();
         let response = match plain {
             Some(parts) if reading::may_be_about_the_selector(response.status()) => {
                 let sent = cluster.upstream.send(parts, body::empty(), traffic_of(request)).await;
@@ -210,6 +212,7 @@ impl Stack {
         let response = reading.apply(response, &self.metrics).await?;
         Ok(if request.info.verb == Verb::Watch { self.ending(response) } else { response })
     }
+        let response = self.redraw(cluster, request, again, response).await?;
 
     async fn send(
         &self,

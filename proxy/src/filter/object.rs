@@ -63,6 +63,14 @@ pub fn rename_in_table(
     json::rename_in_table(bytes, from, to, rows)
 }
 
+/// The reason of a `Status`; empty if it has none.
+pub fn status_reason(bytes: &Bytes, encoding: Encoding) -> Result<String, FilterError> {
+    match encoding {
+        Encoding::Json => json::status_reason(bytes),
+        Encoding::Protobuf => protobuf::status_reason(bytes),
+    }
+}
+
 /// The text with the name in quotes replaced, as API servers write names in messages.
 fn requoted(message: &str, from: &str, to: &str) -> String {
     message.replace(&format!("\"{from}\""), &format!("\"{to}\""))

@@ -97,6 +97,10 @@ pub(super) fn rename_in_table(
     Ok(Some(renamed.freeze()))
 }
 
+pub(super) fn status_reason(bytes: &Bytes) -> Result<String, FilterError> {
+    Ok(string_at(bytes, &["reason"])?.unwrap_or_default().into())
+}
+
 /// The edit that puts `to` where the string at `path` is `from`.
 pub(super) fn replaced(
     bytes: &Bytes,

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 // Of `metav1.Status` (apimachinery, `meta/v1/generated.proto`).
 const MESSAGE: u64 = 3;
+const REASON: u64 = 4;
 const DETAILS: u64 = 5;
 /// `name` of the details.
 const DETAILS_NAME: u64 = 1;
@@ -43,6 +44,17 @@ pub(super) fn give_name(bytes: &Bytes, name: &str) -> Result<Bytes, FilterError>
         })
     });
     named.map(Bytes::from)
+}
+
+pub(super) fn status_reason(bytes: &Bytes) -> Result<String, FilterError> {
+    let mut reason = "";
+    for field in Fields::of(Envelope::open(bytes)?.raw) {
+        let field: Field<'_> = field?;
+        if field.number == REASON {
+            reason = field.text()?;
+        }
+    }
+    Ok(reason.to_owned())
 }
 
 fn rename_status(status: &[u8], from: &str, to: &str) -> Result<Vec<u8>, FilterError> {
