@@ -191,8 +191,8 @@ impl Stack {
             parts
         });
         // 7 upstream.
-        let response = self.send(cluster, request, onward).await?;
         let again = onward.again();
+        let response = self.send(cluster, request, onward).await?;
         let response = match plain {
             Some(parts) if reading::may_be_about_the_selector(response.status()) => {
                 let sent = cluster.upstream.send(parts, body::empty(), traffic_of(request)).await;
@@ -210,9 +210,9 @@ impl Stack {
         }
         // 8 filter, 9 respond.
         let response = reading.apply(response, &self.metrics).await?;
+        let response = self.redraw(cluster, request, again, response).await?;
         Ok(if request.info.verb == Verb::Watch { self.ending(response) } else { response })
     }
-        let response = self.redraw(cluster, request, again, response).await?;
 
     async fn send(
         &self,
