@@ -86,7 +86,7 @@ impl Difference {
             ),
             Self::Unclear => (
                 "a URL that two servers could read in two ways",
-                "400 BadRequest, whatever the server would say",
+                "400 BadRequest, whatever the server would say; a slash at the end is no such thing",
             ),
             Self::Lost => (
                 "a write whose answer the server breaks off",
