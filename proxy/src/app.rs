@@ -55,7 +55,7 @@ async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
     let (mut listeners, mut listening) = (Vec::new(), Vec::new());
     let wanted = args.listeners();
     // None takes the places of another's clients.
-    let places = files::connections(args.max_connections, wanted.len());
+    let places = files::connections(args.max_connections, wanted.len(), stack.clusters.iter().count());
     for (cluster, listen) in wanted {
         let home = stack
             .clusters

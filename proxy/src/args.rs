@@ -64,8 +64,8 @@ pub struct Args {
     )]
     pub listen_token_file: Option<PathBuf>,
 
-    /// Connections from the controller at once. One that has asked nothing yields to a new one; if all are in use, a
-    /// new one is answered 503.
+    /// Connections from the controller at once, for each listener. One that has asked nothing yields to a new one; if
+    /// all are in use, a new one is answered 503.
     #[arg(long, env = "SHOAL_MAX_CONNECTIONS", value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub max_connections: u16,

@@ -34,6 +34,9 @@ use crate::{
 /// itself (apiserver `server/config.go`, `RequestTimeout`).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
 
+/// Connections to one API server at most, without those of upgrades.
+pub const CONNECTIONS: usize = 2 * pool::CONNECTIONS;
+
 /// One API server.
 pub struct Upstream {
     name: String,

@@ -42,7 +42,7 @@ use crate::body::{Body, Open};
 
 /// Connections of a pool at most, hence 12,800 streams: many times what the informers of many controllers keep open.
 /// Each is a file handle here and a connection of the API server; a client that asks for more waits.
-const CONNECTIONS: usize = 128;
+pub(super) const CONNECTIONS: usize = 128;
 /// Streams of one connection at most. Go's HTTP/2 server, and so the API server, allows 100 to 250;
 /// the server's own setting is obeyed where it is lower.
 const STREAMS: usize = 100;
