@@ -224,7 +224,7 @@ fn the_last_kind_and_version_say_what_an_object_is() {
         let body = event(members);
         assert_eq!(watch(&body), if is_table { "" } else { &body });
         let object =
-            Bytes::copy_from_slice(body[r#"{"type":"ADDED","object":"#.len()..body.len() - 2].as_bytes());
+            Bytes::copy_from_slice(&body.as_bytes()[r#"{"type":"ADDED","object":"#.len()..body.len() - 2]);
         assert_eq!(super::is_table(&object), Ok(is_table), "{members}");
     }
 }
