@@ -71,6 +71,9 @@ pub enum RequestError {
         "client: an upgrade is asked for by one header Upgrade: websocket or Upgrade: SPDY/3.1, and Connection: Upgrade"
     )]
     Upgrade,
+    /// An `Upgrade` by a method that no API server upgrades.
+    #[error("client: only GET and POST can be upgraded; send other methods without Upgrade")]
+    UpgradeMethod,
     /// A `Connection` that names a header which the API server must see.
     #[error(
         "client: Connection names a header that is not for this hop alone, such as Authorization; it may name close, \
@@ -103,7 +106,7 @@ impl RequestError {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Hop => "Hop",
-            Self::Upgrade => "Upgrade",
+            Self::Upgrade | Self::UpgradeMethod => "Upgrade",
             Self::Header => "Header",
             Self::AmbiguousWatch => "AmbiguousWatch",
             Self::Semicolon | Self::TooManyParameters => "Query",
@@ -128,13 +131,18 @@ impl KubeRequest {
             return Err(RequestError::Hop);
         }
         let accept = text(headers, &ACCEPT)?;
+        let info = RequestInfo::parse(method, uri)?;
+        let upgrade = Protocol::asked(headers)?;
+        if upgrade.is_some() && !is_upgraded(method, info.target.as_ref()) {
+            return Err(RequestError::UpgradeMethod);
+        }
         Ok(Self {
             method: method.clone(),
-            info: RequestInfo::parse(method, uri)?,
+            info,
             accept: accept.map(str::to_owned),
             body: BodyType::of(text(headers, &CONTENT_TYPE)?),
             status: StatusEncoding::of(accept),
-            upgrade: Protocol::asked(headers)?,
+            upgrade,
         })
     }
 
@@ -162,6 +170,12 @@ impl KubeRequest {
             None => self.info.path.starts_with("/debug/pprof/"),
         }
     }
+}
+
+/// kube-apiserver upgrades by GET and POST (`registry/core/pod/rest/subresources.go`, `upgradeableMethods`), and by any
+/// method what is proxied, where the program behind it decides.
+fn is_upgraded(method: &Method, target: Option<&Target>) -> bool {
+    matches!(*method, Method::GET | Method::POST) || target.is_some_and(Target::is_proxied)
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, RequestError> {

@@ -36,7 +36,7 @@ use crate::{
     request::{
         KubeRequest, RequestError,
         accept::{BodyType, StatusEncoding},
-        path::Verb,
+        path::{Target, Verb},
     },
     respond::Refusal,
     upstream::{Received, Traffic, user_agent::Claim},
@@ -222,7 +222,7 @@ impl Stack {
     ) -> Result<Response<Received>, Refusal> {
         let Onward { parts, body, cut, .. } = onward;
         let sent = match request.upgrade {
-            Some(protocol) => cluster.upstream.upgrade(parts, protocol).await,
+            Some(protocol) => cluster.upstream.upgrade(parts, body, protocol, traffic_of(request)).await,
             None => cluster.upstream.send(parts, body, traffic_of(request)).await,
         };
         let reads = request.method == Method::GET && !request.is_write();
@@ -335,9 +335,12 @@ impl Handler for Door {
     }
 }
 
+/// The head of an upgrade comes soon, as the API server's own; only what is proxied may take as long as it likes.
 fn traffic_of(request: &KubeRequest) -> Traffic {
+    let is_proxied = request.target().is_some_and(Target::is_proxied);
     match request.info.verb {
         Verb::Watch => Traffic::Watch,
+        _ if request.upgrade.is_some() && !is_proxied => Traffic::Call,
         _ if request.is_long_running() => Traffic::Stream,
         _ => Traffic::Call,
     }
@@ -356,5 +359,33 @@ fn verb_label(request: &KubeRequest) -> &'static str {
         Verb::Delete => "delete",
         Verb::DeleteCollection => "deletecollection",
         Verb::Proxy | Verb::Unknown | Verb::NonResource(_) => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_the_head_of_what_is_proxied_is_awaited_for_ever() {
+        let traffic = |target: &str, upgrade: bool| {
+            let lines = [(header::CONNECTION, "Upgrade"), (header::UPGRADE, "websocket")];
+            let lines = lines.into_iter().filter(|_| upgrade);
+            let headers = lines.map(|(name, value)| (name, HeaderValue::from_static(value))).collect();
+            traffic_of(&KubeRequest::parse(&Method::GET, &target.parse().unwrap(), &headers).unwrap())
+        };
+        let pod = "/api/v1/namespaces/a/pods/b";
+        for (target, plain, upgraded) in [
+            (format!("{pod}/proxy/c"), Traffic::Stream, Traffic::Stream),
+            ("/api/v1/nodes/a/proxy/".to_owned(), Traffic::Stream, Traffic::Stream),
+            (format!("{pod}/exec"), Traffic::Stream, Traffic::Call),
+            (format!("{pod}/portforward"), Traffic::Stream, Traffic::Call),
+            ("/api/v1/pods?watch=1".to_owned(), Traffic::Watch, Traffic::Watch),
+            (pod.to_owned(), Traffic::Call, Traffic::Call),
+        ] {
+            assert_eq!((traffic(&target, false), traffic(&target, true)), (plain, upgraded), "{target}");
+        }
     }
 }

@@ -188,3 +188,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn get_and_post_are_upgraded_and_what_is_proxied() {
+    let headers: HeaderMap = [
+        (http::header::CONNECTION, HeaderValue::from_static("Upgrade")),
+        (http::header::UPGRADE, HeaderValue::from_static("websocket")),
+    ]
+    .into_iter()
+    .collect();
+    let pod = "/api/v1/namespaces/a/pods/b";
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "X"] {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let upgrade = |target: &str| {
+            let read = KubeRequest::parse(&method, &target.parse().unwrap(), &headers);
+            read.map(|request| request.upgrade)
+        };
+        let usual = matches!(method, Method::GET | Method::POST);
+        let wanted = if usual { Ok(Some(Protocol::WebSocket)) } else { Err(RequestError::UpgradeMethod) };
+        for target in [pod, &format!("{pod}/exec"), &format!("{pod}/eviction"), "/api/v1/pods", "/healthz"] {
+            assert_eq!(upgrade(target), wanted, "{method} {target}");
+        }
+        assert_eq!(upgrade(&format!("{pod}/proxy/x")), Ok(Some(Protocol::WebSocket)), "{method}");
+    }
+}

@@ -11,7 +11,7 @@ use super::{
     pool::{DIAL_TIMEOUT, Received},
 };
 use crate::{
-    body::{self, Body, Open},
+    body::{Body, Open},
     request::{hop, upgrade::Protocol},
 };
 
@@ -23,7 +23,9 @@ impl Upstream {
     pub async fn upgrade(
         &self,
         mut parts: Parts,
+        body: Body,
         protocol: Protocol,
+        traffic: Traffic,
     ) -> Result<Response<Received>, UpstreamError> {
         let address = self.address(&parts.uri)?;
         headers::strip(&mut parts.headers);
@@ -33,7 +35,7 @@ impl Upstream {
         // HTTP/1.1 names the server in Host only.
         parts.uri = address.path_and_query().cloned().map_or(address, Uri::from);
         parts.version = Version::HTTP_11;
-        in_time(Traffic::Call, self.ask(Request::from_parts(parts, body::empty()))).await
+        in_time(traffic, self.ask(Request::from_parts(parts, body))).await
     }
 
     async fn ask(&self, request: Request<Body>) -> Result<Response<Received>, UpstreamError> {

@@ -44,6 +44,10 @@ async fn what_is_no_upgrade_of_kubernetes_is_refused() {
             refused(&stage, &asking(method, &pod, lines), "an upgrade is asked for by").await;
         }
     }
+    for method in ["DELETE", "PUT", "PATCH"] {
+        let lines = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+        refused(&stage, &asking(method, pod.trim_end_matches("/exec"), lines), "only GET and POST").await;
+    }
     let body = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 5\r\n";
     refused(&stage, &(asking("POST", &pod, body) + "hello"), "has no body").await;
     refused(&stage, &websocket(&pod).replace("HTTP/1.1", "HTTP/1.0"), "HTTP/1.1").await;
