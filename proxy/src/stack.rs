@@ -6,6 +6,7 @@ mod gate;
 mod intake;
 mod reading;
 mod redraw;
+mod refused;
 mod upgrades;
 
 use std::sync::{
@@ -16,6 +17,7 @@ use std::sync::{
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 pub use self::clusters::{Clusters, Home};
 use self::{
@@ -178,23 +180,21 @@ impl Stack {
         // 8 filter: the server is asked only for what can be read on the way back, and to leave out what it can.
         let query = onward.parts.uri.query();
         let reading = Reading::of(&self.ring, &cluster.name, request, lock, query);
-        let plain = reading.ask(&mut onward.parts)?;
+        let is_refused = request.target().is_some_and(|target| cluster.refused.holds(target, Instant::now()));
+        let plain = reading.ask(&mut onward.parts, !is_refused)?;
         if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
             return Err(upgrades::unfilterable());
         }
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&self.agent, claim);
         self.authorize(cluster, &mut onward.parts.headers)?;
-        let plain = plain.map(|uri| {
-            let mut parts = onward.parts.clone();
-            parts.uri = uri;
-            parts
-        });
+        let plain = plain.map(|uri| reading::asked_plainly(&onward.parts, uri));
         // 7 upstream.
         let again = onward.again();
         let response = self.send(cluster, request, onward).await?;
         let response = match plain {
             Some(parts) if reading::may_be_about_the_selector(response.status()) => {
+                request.target().inspect(|target| cluster.refused.note(target, Instant::now()));
                 let sent = cluster.upstream.send(parts, body::empty(), traffic_of(request)).await;
                 sent.map_err(|error| error.refusal(&cluster.name, true))?
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{StatusCode, Uri};
 
+use super::refused::Refused;
 use crate::{respond::Refusal, upstream::Upstream};
 
 /// In front of the path of a request to a member cluster.
@@ -32,6 +33,8 @@ pub struct Cluster {
     pub name: Arc<str>,
     /// The connections to it.
     pub upstream: Arc<Upstream>,
+    /// What it is not asked to leave out.
+    pub(super) refused: Refused,
 }
 
 // === impl Clusters ===
@@ -39,7 +42,11 @@ pub struct Cluster {
 impl Clusters {
     /// The hub and the member clusters.
     pub fn new(hub: Arc<Upstream>, members: Vec<Arc<Upstream>>) -> Self {
-        let cluster = |upstream: Arc<Upstream>| Cluster { name: upstream.name().into(), upstream };
+        let cluster = |upstream: Arc<Upstream>| Cluster {
+            name: upstream.name().into(),
+            upstream,
+            refused: Refused::default(),
+        };
         Self { hub: cluster(hub), members: members.into_iter().map(cluster).collect() }
     }
 

@@ -76,15 +76,15 @@ impl Reading {
         matches!(self, Self::Whole)
     }
 
-    /// Asks the server only for what can be read, and to leave out by itself what it can. Where it was asked for the latter
-    /// this returns the target without that, as a server may refuse it. What is done to a lock could not be undone if the
-    /// answer were none that can be read.
-    pub(super) fn ask(&self, parts: &mut Parts) -> Result<Option<Uri>, Refusal> {
+    /// Asks the server only for what can be read, and, if it `selects`, to leave out by itself what it can. Where it
+    /// was asked for the latter this returns the target without that, as a server may refuse it. What is done to a
+    /// lock could not be undone if the answer were none that can be read.
+    pub(super) fn ask(&self, parts: &mut Parts, selects: bool) -> Result<Option<Uri>, Refusal> {
         match self {
             Self::Whole => Ok(None),
             Self::Filtered(_, lens, form) => {
                 form.ask(parts)?;
-                lens.shard_selector().map_or(Ok(None), |own| push_down(own, parts))
+                lens.shard_selector().filter(|_| selects).map_or(Ok(None), |own| push_down(own, parts))
             }
             Self::Lock(_, form) => {
                 form.check()?;
@@ -122,6 +122,14 @@ fn push_down(selector: &str, parts: &mut Parts) -> Result<Option<Uri>, Refusal> 
     query.append(SHARD_SELECTOR, selector);
     let target = query.path_and_query(parts.uri.path()).map_err(|error| bad_request(&error))?;
     Ok(Some(std::mem::replace(&mut parts.uri, target.into())))
+}
+
+/// The head of a list that is asked for again at `uri`. A body is gone by then, which a list needs none of.
+pub(super) fn asked_plainly(asked: &Parts, uri: Uri) -> Parts {
+    let mut parts = asked.clone();
+    parts.uri = uri;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts
 }
 
 /// Whether a server that knows no `shardSelector`, or not ours, may have answered so. kube-apiserver 1.36 has 500 for one
@@ -259,5 +267,16 @@ mod tests {
         for own in ["/api/v1/pods?shardSelector=", "/api/v1/pods?a=1&shardSelector=x"] {
             assert_eq!(asked(own), (own.to_owned(), None));
         }
+    }
+
+    #[test]
+    fn a_list_that_is_asked_for_again_announces_no_body() {
+        let asked = http::Request::get("/api/v1/pods?shardSelector=x")
+            .header(header::CONTENT_LENGTH, 5)
+            .header(header::ACCEPT, "application/json")
+            .body(());
+        let plain = asked_plainly(&asked.unwrap().into_parts().0, Uri::from_static("/api/v1/pods"));
+        assert_eq!(plain.uri, "/api/v1/pods");
+        assert_eq!(plain.headers.keys().collect::<Vec<_>>(), [header::ACCEPT]);
     }
 }

@@ -31,7 +31,8 @@ async fn script(exchange: Exchange) {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_selector_is_asked_without_and_one_that_lies_is_not_believed() {
+async fn a_server_that_refuses_the_selector_is_asked_without_from_then_on_and_one_that_lies_is_not_believed()
+{
     let dir = RunDir::for_test("keys_refusing").unwrap();
     let config = ring::changed(dir.path(), |_| RING.to_owned()).unwrap();
     let upstream = Scripted::start(dir.path(), STREAMS, script).await.unwrap();
@@ -50,7 +51,7 @@ async fn a_server_that_refuses_the_selector_is_asked_without_and_one_that_lies_i
         (429, 429, 1),
     ] {
         let before = upstream.seen().requests.len();
-        let target = format!("/apis/apps/v1/namespaces/code-{code}/deployments?limit=5");
+        let target = format!("/apis/apps/v1/namespaces/code-{code}/things-{code}?limit=5");
         let response = client.get(&target, "application/json").await.unwrap();
         assert_eq!(response.status(), wanted, "{code}");
         #[allow(clippy::disallowed_methods, reason = "a body of this test")]
@@ -66,5 +67,13 @@ async fn a_server_that_refuses_the_selector_is_asked_without_and_one_that_lies_i
             assert!(own > 0 && own < 9);
             assert_eq!(text.matches("\"uid\"").count(), own, "{code}: {text}");
         }
+        // Who has refused is not asked so again, and who has not is.
+        let before = upstream.seen().requests.len();
+        let again = format!("/apis/apps/v1/namespaces/code-200/things-{code}");
+        assert_eq!(client.get(&again, "application/json").await.unwrap().status(), 200);
+        let seen = upstream.seen().requests;
+        let targets: Vec<&str> = seen[before..].iter().map(|request| request.target.as_str()).collect();
+        assert_eq!(targets.len(), 1, "{code}: {targets:?}");
+        assert_eq!(targets[0].contains(SELECTOR), requests == 1, "{code}: {targets:?}");
     }
 }
