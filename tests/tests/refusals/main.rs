@@ -94,7 +94,9 @@ async fn nameless_creates(fixture: &Fixture, client: &RawClient) {
     let namespace = |metadata: &str| format!(r#"{{"apiVersion":"v1","kind":"Namespace",{metadata}}}"#);
     let bodies = [
         ("application/json", namespace(r#""metadata":{}"#), 403, "Forbidden"),
-        ("application/yaml", "{}".to_owned(), 415, "UnsupportedMediaType"),
+        ("application/yaml", "{}".to_owned(), 403, "Forbidden"),
+        ("application/yaml", format!("metadata: {{name: {other}}}"), 503, "ServiceUnavailable"),
+        ("application/yaml", "- a".to_owned(), 415, "UnsupportedMediaType"),
         ("application/cbor", String::new(), 415, "UnsupportedMediaType"),
         ("text/plain", "x".to_owned(), 415, "UnsupportedMediaType"),
         ("application/merge-patch+json", "{}".to_owned(), 415, "UnsupportedMediaType"),
