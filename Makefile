@@ -59,6 +59,8 @@ crds: ## Writes the chart's CRDs from the API types
 lint: $(CARGO_DENY) ## Checks format, clippy, docs, dependencies, generated files and scripts
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
+# A workspace of its own, which nothing else builds.
+	cargo clippy --manifest-path proxy/fuzz/Cargo.toml --target-dir target/fuzz --bins -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps
 # Not `advisories`, which has a target of its own: a lint must not depend on what was found out today.
 	$(CARGO_DENY) check bans licenses sources
