@@ -18,9 +18,11 @@ async fn a_shard_sees_its_own_and_the_servers_words() {
     let mut ground = Ground::start(&dir).await;
     pages::three_own_among_many(&ground).await;
     pages::tokens_that_the_server_refuses(&ground).await;
+    let watches = quiet::watches_of_others(&ground).await;
     quiet::nothing_but_the_end_of_the_initial_events(&ground).await;
     quiet::foreign_events_hold_nothing_up(&ground).await;
     speaking_for::others_by_impersonation(&ground).await;
+    quiet::bookmarks_go_on(watches).await;
     collections::only_what_is_owned_is_deleted(&ground).await;
     pages::tokens_that_are_too_old(&mut ground).await;
 }

@@ -1,7 +1,7 @@
 //! Watches in which everything belongs to others: they still move on.
 
 use http::Request;
-use shoal_tests::raw::Encoding;
+use shoal_tests::raw::{Encoding, Watch};
 use shoal_tests::soon;
 
 use crate::ground::{Ground, json_of};
@@ -38,6 +38,36 @@ pub(crate) async fn foreign_events_hold_nothing_up(ground: &Ground) {
         let own = ground.config_map(&ground.own, &name(FOREIGN_EVENTS)).await.metadata().unwrap();
         let (kind, shown) = soon("the own event", watch.next()).await.unwrap().unwrap();
         assert_eq!((kind.as_str(), shown), ("ADDED", own), "{encoding:?}");
+    }
+}
+
+/// Watches, one an encoding, of a namespace that belongs to others, in which something is written meanwhile; and the
+/// version of the last of it.
+pub(crate) async fn watches_of_others(ground: &Ground) -> (Vec<Watch>, u64) {
+    let foreign = &ground.foreign[1];
+    let target = format!("/api/v1/namespaces/{foreign}/configmaps?watch=true&allowWatchBookmarks=true");
+    let mut watches = Vec::new();
+    for encoding in Encoding::ALL {
+        let request = Request::get(&target).header("accept", encoding.media_type());
+        watches.push(ground.view.watch(request.body(Vec::new()).unwrap()).await.unwrap());
+    }
+    for number in 0..FOREIGN_EVENTS {
+        ground.config_map(foreign, &format!("unseen-{number}")).await;
+    }
+    let last = ground.config_map(foreign, "unseen-last").await.metadata().unwrap();
+    (watches, last.resource_version.parse().unwrap())
+}
+
+/// The server sends a bookmark about once a minute, and that is all that comes: the client's version goes on with it.
+pub(crate) async fn bookmarks_go_on((watches, written): (Vec<Watch>, u64)) {
+    for mut watch in watches {
+        let mut version = 0;
+        while version < written {
+            let (kind, metadata) =
+                soon("a bookmark", watch.next()).await.unwrap().expect("the watch is alive");
+            assert_eq!(kind, "BOOKMARK");
+            version = metadata.resource_version.parse().unwrap();
+        }
     }
 }
 

@@ -68,7 +68,7 @@ async fn unaffected(stand: &Stand, shared: &Wire, asked: &[Asked]) {
 async fn a_cluster_that_never_answers_stands_in_nobodys_way() {
     let stand = Stand::start("member_hole_silent", r#"exec "$@""#, |exchange| async move {
         let _exchange = exchange;
-        pending().await;
+        pending::<()>().await;
     })
     .await;
     let shared = soon("a connection", Wire::connect(&stand.proxy, Http::Two)).await.unwrap();
