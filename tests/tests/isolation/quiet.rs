@@ -63,8 +63,7 @@ pub(crate) async fn bookmarks_go_on((watches, written): (Vec<Watch>, u64)) {
     for mut watch in watches {
         let mut version = 0;
         while version < written {
-            let (kind, metadata) =
-                soon("a bookmark", watch.next()).await.unwrap().expect("the watch is alive");
+            let (kind, metadata) = soon("a bookmark", watch.next()).await.unwrap().unwrap();
             assert_eq!(kind, "BOOKMARK");
             version = metadata.resource_version.parse().unwrap();
         }

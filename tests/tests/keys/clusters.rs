@@ -6,7 +6,7 @@ use shoal_tests::raw::Encoding;
 
 use crate::fixture::{Fixture, Kind, assert_foreign, owner_of_name};
 
-const SECRETS: Kind = Kind { api_version: "v1", kind: "Secret", path: "/api/v1/namespaces/default/secrets" };
+const SECRETS: Kind = Kind { api_version: "v1", name: "Secret", path: "/api/v1/namespaces/default/secrets" };
 
 /// One shard does all the work on a cluster's objects.
 pub(crate) async fn have_one_owner(fixture: &Fixture) {

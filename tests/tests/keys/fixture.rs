@@ -57,7 +57,7 @@ pub(crate) struct Fixture {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
     pub(crate) api_version: &'static str,
-    pub(crate) kind: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) path: &'static str,
 }
 
@@ -220,7 +220,7 @@ impl Cluster {
 impl Kind {
     /// An object of the kind; what it needs beside its metadata the API server takes as it is given here.
     pub(crate) fn object(&self, metadata: Value) -> Value {
-        let mut object = match self.kind {
+        let mut object = match self.name {
             "Deployment" => {
                 let labels = json!({"app": "a"});
                 let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}});
@@ -230,7 +230,7 @@ impl Kind {
             _ => json!({}),
         };
         object["apiVersion"] = self.api_version.into();
-        object["kind"] = self.kind.into();
+        object["kind"] = self.name.into();
         object["metadata"] = metadata;
         object
     }

@@ -1,7 +1,7 @@
 //! Each key mode divides objects exactly: every object is shown to and written by one shard, and which one follows from
 //! the mode. A name that the API server would choose is chosen so that the creating shard owns it. Where the uid decides,
 //! a server that can leaves out foreign objects by itself, and one that cannot changes nothing but the bytes sent.
-#![allow(clippy::unwrap_used, reason = "test code, helpers included")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
 mod clusters;
 mod fixture;

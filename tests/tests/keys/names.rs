@@ -8,10 +8,10 @@ use shoal_tests::raw::{Answer, Encoding};
 use crate::fixture::{Cluster, Fixture, Kind, assert_foreign, assert_refused, owner_of_name};
 
 const CONFIG_MAPS: Kind =
-    Kind { api_version: "v1", kind: "ConfigMap", path: "/api/v1/namespaces/default/configmaps" };
+    Kind { api_version: "v1", name: "ConfigMap", path: "/api/v1/namespaces/default/configmaps" };
 const CLUSTER_ROLES: Kind = Kind {
     api_version: "rbac.authorization.k8s.io/v1",
-    kind: "ClusterRole",
+    name: "ClusterRole",
     path: "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 };
 
@@ -64,7 +64,7 @@ async fn create(
         Encoding::Json => kind.object(json!({"generateName": generate_name})).to_string().into_bytes(),
         Encoding::Protobuf => {
             let metadata = message(&[(2, generate_name.as_bytes())]);
-            pack(kind.api_version, kind.kind, message(&[(1, &metadata)]))
+            pack(kind.api_version, kind.name, message(&[(1, &metadata)]))
         }
     };
     let (path, body) = (format!("{}{query}", kind.path), Some((content.media_type(), body)));
@@ -93,8 +93,8 @@ pub(crate) async fn decide_about_writes(fixture: &Fixture) {
             assert_foreign(&answer, 403, "metadata.name", &narrowed);
         }
         name_that_is_taken(hub, owner, &name).await;
-        let patch = json!({"data": {"a": "b"}});
-        assert_eq!(hub.json(owner, "PATCH", &at, &patch).await.code, StatusCode::OK);
+        let change = json!({"data": {"a": "b"}});
+        assert_eq!(hub.json(owner, "PATCH", &at, &change).await.code, StatusCode::OK);
         let whole = hub.json(owner, "DELETE", path, &json!({})).await;
         assert_refused(&whole, 403, "NotNarrowed", Some("metadata.name"), "deletecollection");
         assert_eq!(hub.json(owner, "DELETE", &at, &json!({})).await.code, StatusCode::OK);

@@ -10,15 +10,15 @@ use crate::fixture::{Cluster, Fixture, Kind, assert_foreign, assert_refused, own
 use crate::selectors::{HALF, escaped};
 
 const DEPLOYMENTS: Kind =
-    Kind { api_version: "apps/v1", kind: "Deployment", path: "/apis/apps/v1/namespaces/default/deployments" };
+    Kind { api_version: "apps/v1", name: "Deployment", path: "/apis/apps/v1/namespaces/default/deployments" };
 const PRIORITY_CLASSES: Kind = Kind {
     api_version: "scheduling.k8s.io/v1",
-    kind: "PriorityClass",
+    name: "PriorityClass",
     path: "/apis/scheduling.k8s.io/v1/priorityclasses",
 };
 const WIDGETS: Kind = Kind {
     api_version: "test.shoal.dev/v1",
-    kind: "Widget",
+    name: "Widget",
     path: "/apis/test.shoal.dev/v1/namespaces/default/widgets",
 };
 /// Of each kind.
@@ -143,7 +143,7 @@ async fn deletes_meet_their_object_only(
     let answer = cluster.json(shard, "DELETE", &path, &demand(&foreign.uid)).await;
     assert_foreign(&answer, 409, "metadata.uid", "a foreign uid under an own name");
     let gone =
-        (0..).map(|n| format!("gone-{n}")).find(|uid| crate::fixture::owner(slot_of_uid(uid)) == shard);
+        (0..10_000).map(|n| format!("gone-{n}")).find(|uid| crate::fixture::owner(slot_of_uid(uid)) == shard);
     let answer = cluster.json(shard, "DELETE", &path, &demand(&gone.unwrap())).await;
     assert_eq!(answer.status().unwrap().reason.as_deref(), Some("Conflict"), "{answer:?}");
     assert!(answer.status().unwrap().message.unwrap().contains("precondition"), "{answer:?}");

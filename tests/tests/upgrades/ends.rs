@@ -81,7 +81,7 @@ async fn much_passes_both_ways_at_once_and_the_proxy_holds_none_of_it() {
     let stage = stage("upgrade_much").await;
     let (client, server) = tunnel(&stage).await;
     let before = Growth::of(stage.proxy.process()).unwrap();
-    let (client, server) = (pump(client.into_io()), pump(server.into_io()));
+    let (client, server) = (Box::pin(pump(client.into_io())), Box::pin(pump(server.into_io())));
     let (up, down) = soon("both to be done", async { tokio::join!(client, server) }).await;
     assert_eq!((up, down), (MUCH, MUCH));
     let grown = before.at_peak().unwrap();
@@ -100,20 +100,20 @@ async fn pump(io: impl AsyncRead + AsyncWrite) -> usize {
     let speak = async {
         for number in 0..MUCH / PIECE {
             let byte = u8::try_from(number % 251).unwrap();
-            says.write_all(&[byte; PIECE]).await.unwrap();
+            says.write_all(&vec![byte; PIECE]).await.unwrap();
         }
         says.shutdown().await.unwrap();
     };
     let listen = async {
-        let (mut heard, mut piece) = (0, vec![0; PIECE]);
+        let (mut count, mut piece) = (0, vec![0; PIECE]);
         loop {
             let got = hears.read(&mut piece).await.unwrap();
             if got == 0 {
-                return heard;
+                return count;
             }
             for byte in &piece[..got] {
-                assert_eq!(usize::from(*byte), heard / PIECE % 251);
-                heard += 1;
+                assert_eq!(usize::from(*byte), count / PIECE % 251);
+                count += 1;
             }
         }
     };
@@ -141,10 +141,10 @@ async fn who_is_not_read_is_stopped() {
 
 /// Writes until nothing more is taken, although the proxy had its turn again and again. `_unread` stays open.
 async fn until_stopped<U>(mut io: impl AsyncWrite + Unpin, _unread: &U, stage: &Stage) -> usize {
-    let (mut sent, mut stopped) = (0, 0);
+    let (mut sent, mut stopped, piece) = (0, 0, vec![0; PIECE]);
     while stopped < 20 {
         let written = poll_fn(|cx| {
-            std::task::Poll::Ready(match Pin::new(&mut io).poll_write(cx, &[0; PIECE]) {
+            std::task::Poll::Ready(match Pin::new(&mut io).poll_write(cx, &piece) {
                 std::task::Poll::Ready(written) => written.unwrap(),
                 std::task::Poll::Pending => 0,
             })

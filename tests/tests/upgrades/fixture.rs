@@ -56,8 +56,8 @@ pub(crate) async fn tunnel(stage: &Stage) -> (Client, Server) {
 pub(crate) async fn answered(stage: &Stage, head: &str) -> String {
     let mut client = client(stage).await;
     client.say(head).await.unwrap();
-    let heard = soon("the proxy to close", client.rest()).await.unwrap();
-    String::from_utf8(heard).unwrap()
+    let text = soon("the proxy to close", client.rest()).await.unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 /// Waits until nothing of a tunnel is left in the proxy.

@@ -46,12 +46,12 @@ async fn every_header_of_an_upgrade_arrives_but_those_of_the_hop() {
     ];
     server.say(format!("HTTP/1.1 101 Switching Protocols\r\n{}\r\n\r\n", lines.join("\r\n"))).await.unwrap();
     let head = soon("the 101", client.head()).await.unwrap();
-    let mut heard: Vec<_> =
+    let mut passed: Vec<_> =
         head.trim_end().split("\r\n").skip(1).filter(|line| !line.starts_with("date: ")).collect();
-    heard.sort_unstable();
+    passed.sort_unstable();
     let mut lines = lines.to_vec();
     lines.sort_unstable();
-    assert_eq!(heard, lines);
+    assert_eq!(passed, lines);
 }
 
 /// A browser has no other place for its token.

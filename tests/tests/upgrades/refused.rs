@@ -71,10 +71,10 @@ async fn a_watch_over_websocket_is_refused_where_objects_are_hidden() {
 }
 
 async fn refused(stage: &Stage, head: &str, why: &str) {
-    let heard = answered(stage, &format!("{head}{BEHIND}")).await;
-    assert!(heard.contains(" 400 Bad Request\r\n"), "{head}: {heard}");
-    assert!(heard.contains(r#""kind":"Status""#) && heard.contains(why), "{head}: {heard}");
-    assert_eq!(heard.matches("\r\n\r\n").count(), 1, "{head}: {heard}");
+    let answer = answered(stage, &format!("{head}{BEHIND}")).await;
+    assert!(answer.contains(" 400 Bad Request\r\n"), "{head}: {answer}");
+    assert!(answer.contains(r#""kind":"Status""#) && answer.contains(why), "{head}: {answer}");
+    assert_eq!(answer.matches("\r\n\r\n").count(), 1, "{head}: {answer}");
 }
 
 async fn nothing_arrived(stage: &Stage) {
