@@ -104,7 +104,7 @@ async fn every_header_passes_byte_by_byte_and_no_claim_does() {
         }
         let (head, _) = passed(&mut stage, &wire, sent, Response::new(())).await;
         let mut arrived = head.headers;
-        assert_eq!(arrived.remove("user-agent").unwrap(), "shoal/kcm/kcm-0@1", "{http:?}");
+        assert_eq!(arrived.remove("user-agent").unwrap(), "/ shoal/kcm/kcm-0@1", "{http:?}");
         let mut said = request(&wire, TARGET, &SAID).headers().clone();
         said.remove(header::HOST);
         assert_eq!(lines(&arrived), lines(&said), "{http:?}");

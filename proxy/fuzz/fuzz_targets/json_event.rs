@@ -38,6 +38,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 /// The event as it is shown, or nothing where it is hidden; `None` if it is none.
+#[allow(clippy::option_option, reason = "hidden is something else than unreadable")]
 fn shown(mut event: Tree, columns: &mut Columns) -> Option<Option<Tree>> {
     let mut control = false;
     let mut names = None;
