@@ -57,8 +57,8 @@ node() {
     fi
     tests/control-plane/build.sh
     tests/control-plane/build.sh node
-    cargo build --workspace --bins
-    cargo test --workspace --test node --no-run
+    # With the test, so that both are built with the same features as in `all`.
+    cargo build --workspace --bins --test node
     test=$(cargo test --workspace --test node --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p')
     # One after the other, on one cluster.
     run tests/node.sh run "$test" --ignored --test-threads=1
