@@ -142,7 +142,8 @@ async fn refused_by_the_server(client: &RawClient, direct: &RawClient, namespace
         ("GET", format!("{pod}/nothing"), "SPDY/3.1"),
     ] {
         let ask = async |client: &RawClient| {
-            let request = Request::builder().method(method).uri(&target).header("user-agent", "upgrading-client");
+            let request =
+                Request::builder().method(method).uri(&target).header("user-agent", "upgrading-client");
             let request = request.header("connection", "Upgrade").header("upgrade", protocol);
             let request = request.header("sec-websocket-key", key).header("sec-websocket-version", "13");
             client.send_over(Http::One, request.body(Vec::new()).unwrap()).await.unwrap()
