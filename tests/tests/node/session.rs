@@ -13,7 +13,7 @@ const COMMANDS: usize = 60;
 /// Between two commands of a record.
 const SEPARATOR: &str = "\u{1e}\n";
 
-/// A line of `session/commands.sh`.
+/// A line of `session/commands.txt`.
 struct Line {
     command: String,
     compared: bool,
@@ -49,7 +49,7 @@ fn without(text: &str, other: &str) -> String {
 }
 
 fn lines() -> Vec<Line> {
-    let text = fs::read_to_string(file("session/commands.sh")).unwrap();
+    let text = fs::read_to_string(file("session/commands.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let line = |line: &str| match line.strip_prefix("~ ") {
         Some(command) => Line { command: command.to_owned(), compared: false },
