@@ -195,13 +195,8 @@ impl<L: Lens> JsonList<L> {
         place.check()?;
         let found = self.item.take().unwrap_or_default().found;
         let verdict = found.ask(&self.lens, place)?;
-        let end = place.offset();
-        place.out.count(verdict != Verdict::Drop, end - self.begin);
-        if verdict == Verdict::Drop {
-            self.series.leave_out();
-        } else {
-            let start = self.series.keep(self.begin);
-            found.pass(verdict, Span { start, end }, place)?;
+        if let Some(span) = settle(&mut self.series, verdict, self.begin, place) {
+            found.pass(verdict, span, place)?;
         }
         place.mark();
         Ok(())
@@ -226,14 +221,9 @@ impl<L: Lens> JsonList<L> {
         place.check()?;
         let row = self.table.row.take().unwrap_or_default();
         let verdict = row.ask(&self.lens, place)?;
-        let end = place.offset();
-        place.out.count(verdict != Verdict::Drop, end - self.begin);
-        if verdict == Verdict::Drop {
-            self.series.leave_out();
-        } else {
-            let start = self.series.keep(self.begin);
+        if let Some(span) = settle(&mut self.series, verdict, self.begin, place) {
             let edits = row.edits(verdict, &self.table.columns, place)?;
-            table::pass(edits, Span { start, end }, place);
+            table::pass(edits, span, place);
         }
         place.mark();
         Ok(())
@@ -305,6 +295,17 @@ impl Member {
             _ => Self::Other,
         })
     }
+}
+
+/// Counts an item, or a row, that began at `begin` and has just ended; where it is copied from, if it is shown.
+fn settle(series: &mut Series, verdict: Verdict<'_>, begin: usize, place: &mut Place<'_>) -> Option<Span> {
+    let end = place.offset();
+    place.out.count(verdict != Verdict::Drop, end - begin);
+    if verdict == Verdict::Drop {
+        series.leave_out();
+        return None;
+    }
+    Some(Span { start: series.keep(begin), end })
 }
 
 #[cfg(test)]
