@@ -8,10 +8,13 @@
 //! The chart's CRDs are generated from these types (`make crds`) and a test refuses drift.
 
 pub mod crds;
+pub mod handover;
 pub mod manifest;
+pub mod names;
 pub mod shard_map;
 pub mod sharded_controller;
 
+pub use handover::{Adoption, Fence, FenceMode, Handover, HandoverMode};
 pub use shard_map::{HashAlgorithm, Keying, ShardMap, ShardMapSpec, SlotRange, SlotState};
 pub use sharded_controller::{
     KeyMode, LeaderElection, Lock, LockResource, ResourceRule, RuleMode, RuleScope, ShardedController,

@@ -66,7 +66,7 @@ pub struct SlotRange {
     pub epoch: i64,
     /// Whether the owner may write.
     pub state: SlotState,
-    /// The shard that the slots go to while `Draining`.
+    /// The shard that the slots go to next. It shows nothing of them and writes nothing yet, but gets their objects ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The controller version that the slots are pinned to by a rollout.
@@ -79,7 +79,7 @@ pub struct SlotRange {
 pub enum SlotState {
     /// Its owner sees and writes its objects.
     Owned,
-    /// On its way to another shard; nobody writes.
+    /// Its owner lets go: writes that are under way end, none begins.
     Draining,
     /// No living shard owns it.
     Orphan,

@@ -4,6 +4,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::handover::{Adoption, Fence, Handover};
+
 /// A controller that was written to run once and runs as a ring of shards.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
 #[kube(
@@ -33,6 +35,18 @@ pub struct ShardedControllerSpec {
     /// The leader election of the controller, so that every shard leads its own lock.
     #[serde(default, skip_serializing_if = "LeaderElection::is_empty")]
     pub leader_election: LeaderElection,
+
+    /// How slots move between shards.
+    #[serde(default, skip_serializing_if = "Handover::is_default")]
+    pub handover: Handover,
+
+    /// What makes a late write of a past owner fail.
+    #[serde(default, skip_serializing_if = "Fence::is_default")]
+    pub fence: Fence,
+
+    /// How a controller that runs already comes under the ring.
+    #[serde(default, skip_serializing_if = "Adoption::is_default")]
+    pub adoption: Adoption,
 }
 
 /// One rule about the kinds of a ring.

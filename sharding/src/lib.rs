@@ -2,16 +2,27 @@
 //!
 //! ```text
 //! object --rules--> mode, key mode --key--> slot --map--> owner at an epoch
+//!
+//! coordinator ──▶ ShardMap ──▶ shard ──▶ gate, view
+//!      ▲                         │
+//!      └──── identity Lease ◀────┘  acks
 //! ```
 
+pub mod acks;
 pub mod key;
 pub mod map;
+pub mod moment;
 pub mod push_down;
 pub mod rules;
+pub mod shard;
 pub mod slot;
+pub mod times;
 
+pub use acks::Acks;
 pub use key::{Object, Part, slot_in};
 pub use map::{MapError, SlotMap, Slots};
+pub use moment::Moment;
 pub use push_down::shard_selector;
 pub use rules::{Rules, Treatment};
+pub use shard::{Phase, Shard};
 pub use slot::{Slot, slot_of};

@@ -1,6 +1,6 @@
 //! The map from slots to shards, checked whole.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use shoal_api::{ShardMapSpec, SlotRange, SlotState};
 
@@ -16,7 +16,7 @@ pub struct SlotMap {
 }
 
 /// The slots of one shard, as a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slots([bool; 256]);
 
 /// Why a map is refused. It is always refused whole.
@@ -131,9 +131,9 @@ fn check_numbers(spec: &ShardMapSpec) -> Result<(), MapError> {
 fn check_range(range: &SlotRange) -> Result<(), MapError> {
     let needs = match range.state {
         SlotState::Owned if range.owner.is_none() => "an owner",
-        SlotState::Owned if range.to.is_some() => "no `to`",
-        SlotState::Draining if range.owner.is_none() || range.to.is_none() => "an owner and `to`",
-        SlotState::Orphan if range.owner.is_some() || range.to.is_some() => "no owner and no `to`",
+        SlotState::Draining if range.owner.is_none() => "an owner",
+        SlotState::Orphan if range.owner.is_some() => "no owner",
+        _ if range.to.is_some() && range.to == range.owner => "another shard as `to`, or none",
         _ if range.epoch < 1 => return Err(MapError::Number("epoch")),
         _ => return Ok(()),
     };
@@ -143,6 +143,33 @@ fn check_range(range: &SlotRange) -> Result<(), MapError> {
 // === impl Slots ===
 
 impl Slots {
+    /// No slot.
+    pub const NONE: Self = Self([false; 256]);
+    /// Every slot.
+    pub const ALL: Self = Self([true; 256]);
+
+    /// Adds a slot.
+    pub fn insert(&mut self, slot: Slot) {
+        self.0[usize::from(slot.0)] = true;
+    }
+
+    /// The slots of the set, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Slot> {
+        (0..=u8::MAX).map(Slot).filter(|slot| self.contains(*slot))
+    }
+
+    /// The slots that are in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.iter().chain(other.iter()).collect()
+    }
+
+    /// The slots that are in this set and not in the other.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        self.iter().filter(|slot| !other.contains(*slot)).collect()
+    }
+
     /// Whether the slot is in the set.
     pub fn contains(&self, slot: Slot) -> bool {
         self.0[usize::from(slot.0)]
@@ -175,11 +202,21 @@ impl Slots {
 
 impl FromIterator<Slot> for Slots {
     fn from_iter<T: IntoIterator<Item = Slot>>(slots: T) -> Self {
-        let mut set = [false; 256];
-        for slot in slots {
-            set[usize::from(slot.0)] = true;
-        }
-        Self(set)
+        let mut set = Self::NONE;
+        slots.into_iter().for_each(|slot| set.insert(slot));
+        set
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.ranges()).finish()
     }
 }
 

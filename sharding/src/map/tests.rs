@@ -65,8 +65,8 @@ fn gaps_overlaps_and_short_maps_are_refused() {
 fn a_state_needs_its_fields() {
     for bad in [
         SlotRange { owner: None, ..range(0, 255, "a") },
-        SlotRange { to: Some("b".into()), ..range(0, 255, "a") },
-        SlotRange { state: SlotState::Draining, ..range(0, 255, "a") },
+        SlotRange { to: Some("a".into()), ..range(0, 255, "a") },
+        SlotRange { state: SlotState::Draining, owner: None, ..range(0, 255, "a") },
         SlotRange { state: SlotState::Orphan, ..range(0, 255, "a") },
     ] {
         assert!(matches!(refused(vec![bad]), MapError::Incomplete { .. }));

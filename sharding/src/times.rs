@@ -1,0 +1,28 @@
+//! The times that the safety of a hand-over rests on.
+
+use std::time::Duration;
+
+/// How long an identity Lease holds after it was renewed.
+pub const LEASE: Duration = Duration::from_secs(10);
+/// How often it is renewed.
+pub const RENEW: Duration = Duration::from_secs(2);
+/// What two clocks may differ by over a Lease: holders count less, observers more.
+const SKEW_PERCENT: u32 = 10;
+/// No write begins with less than this left of the Lease.
+pub const MARGIN: Duration = Duration::from_millis(500);
+/// D: the longest that the API server works on a write of a ring, by its `timeout` parameter.
+pub const WRITE: Duration = Duration::from_secs(5);
+/// E: how much longer etcd may take over what the API server gave up (its own limit of a request).
+pub const STORE: Duration = Duration::from_secs(7);
+/// How long the API server believes a token whose Secret is gone (its cache of good tokens; measured 9.97 s).
+pub const TOKEN_CACHE: Duration = Duration::from_secs(10);
+
+/// How long an observer waits after the last renewal that it saw.
+pub fn observed_lease() -> Duration {
+    LEASE + LEASE * SKEW_PERCENT / 100
+}
+
+/// How long a holder counts on a renewal that it sent.
+pub fn held_lease() -> Duration {
+    LEASE - LEASE * SKEW_PERCENT / 100
+}
