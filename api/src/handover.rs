@@ -99,6 +99,7 @@ impl Fence {
 // === impl Adoption ===
 
 impl Adoption {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
