@@ -65,9 +65,8 @@ fn text(slots: &[(Slot, i64)]) -> String {
             _ => ranges.push((*slot, *slot, *epoch)),
         }
     }
-    let range = |(first, last, epoch): &(u8, u8, i64)| match first == last {
-        true => format!("{first}@{epoch}"),
-        false => format!("{first}-{last}@{epoch}"),
+    let range = |(first, last, epoch): &(u8, u8, i64)| {
+        if first == last { format!("{first}@{epoch}") } else { format!("{first}-{last}@{epoch}") }
     };
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }

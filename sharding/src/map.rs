@@ -130,8 +130,7 @@ fn check_numbers(spec: &ShardMapSpec) -> Result<(), MapError> {
 
 fn check_range(range: &SlotRange) -> Result<(), MapError> {
     let needs = match range.state {
-        SlotState::Owned if range.owner.is_none() => "an owner",
-        SlotState::Draining if range.owner.is_none() => "an owner",
+        SlotState::Owned | SlotState::Draining if range.owner.is_none() => "an owner",
         SlotState::Orphan if range.owner.is_some() => "no owner",
         _ if range.to.is_some() && range.to == range.owner => "another shard as `to`, or none",
         _ if range.epoch < 1 => return Err(MapError::Number("epoch")),

@@ -19,10 +19,10 @@ pub const TOKEN_CACHE: Duration = Duration::from_secs(10);
 
 /// How long an observer waits after the last renewal that it saw.
 pub fn observed_lease() -> Duration {
-    LEASE + LEASE * SKEW_PERCENT / 100
+    LEASE * (100 + SKEW_PERCENT) / 100
 }
 
 /// How long a holder counts on a renewal that it sent.
 pub fn held_lease() -> Duration {
-    LEASE - LEASE * SKEW_PERCENT / 100
+    LEASE * (100 - SKEW_PERCENT) / 100
 }
