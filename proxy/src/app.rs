@@ -175,7 +175,7 @@ fn clusters(args: &[UpstreamArg], identity: ForwardIdentity, metrics: &Metrics) 
 }
 
 fn describe(stack: &Stack, listening: &[(String, Listen)], metrics: SocketAddr) -> Config {
-    let ring = &stack.ring;
+    let ring = stack.ring.load();
     Config {
         ring: format!("{}/{}", ring.namespace, ring.name),
         shard: ring.shard.clone(),

@@ -14,6 +14,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -31,7 +32,7 @@ use self::{
 use crate::{
     body::{self, Body, Boundary, Ending, Joined, Metered, Open},
     drain::Drain,
-    election::{LockNames, Touch},
+    election::{LockNames, Locks, Touch},
     listen::{Handler, token::ListenToken},
     metrics::Metrics,
     ownership::Ring,
@@ -46,8 +47,8 @@ use crate::{
 
 /// Everything that a request needs on its way.
 pub struct Stack {
-    /// The ring as this shard sees it.
-    pub ring: Arc<Ring>,
+    /// The ring as this shard sees it now. A request is served by the one that it found.
+    pub ring: ArcSwap<Ring>,
     /// What is measured.
     pub metrics: Arc<Metrics>,
     /// Where requests go.
@@ -56,7 +57,6 @@ pub struct Stack {
     pub identity: Identity,
     /// When watches end.
     pub drain: Drain,
-    agent: String,
     ids: AuditIds,
     watches: AtomicU32,
 }
@@ -88,14 +88,12 @@ impl Stack {
         drain: Drain,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let agent = ring.identity();
         Self {
-            ring,
+            ring: ArcSwap::new(ring),
             metrics,
             clusters,
             identity,
             drain,
-            agent,
             ids: AuditIds::new(),
             watches: AtomicU32::new(0),
         }
@@ -169,8 +167,9 @@ impl Stack {
         if request.upgrade.is_some() && exit.is_none() {
             return Err(upgrades::no_exit());
         }
+        let ring = self.ring.load_full();
         // 5 ownership and 6 election: may this shard do it, and by what right.
-        let (lock, claim) = match self.admit(cluster, request, &mut onward).await {
+        let (lock, claim) = match self.admit(&ring, cluster, request, &mut onward).await {
             Ok(admitted) => admitted,
             Err(stop) => {
                 onward.discard().await;
@@ -179,14 +178,14 @@ impl Stack {
         };
         // 8 filter: the server is asked only for what can be read on the way back, and to leave out what it can.
         let query = onward.parts.uri.query();
-        let reading = Reading::of(&self.ring, &cluster.name, request, lock, query);
+        let reading = Reading::of(&ring, &cluster.name, request, lock, query);
         let is_refused = request.target().is_some_and(|target| cluster.refused.holds(target, Instant::now()));
         let plain = reading.ask(&mut onward.parts, !is_refused)?;
         if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
             return Err(upgrades::unfilterable());
         }
         // Evidence: the audit log tells who sent this, and by what right.
-        onward.sign(&self.agent, claim);
+        onward.sign(&ring.agent, claim);
         self.authorize(cluster, &mut onward.parts.headers)?;
         let plain = plain.map(|uri| reading::asked_plainly(&onward.parts, uri));
         // 7 upstream.
@@ -210,7 +209,7 @@ impl Stack {
         }
         // 8 filter, 9 respond.
         let response = reading.apply(response, &self.metrics).await?;
-        let response = self.redraw(cluster, request, again, response).await?;
+        let response = self.redraw(&ring, cluster, request, again, response).await?;
         Ok(if request.info.verb == Verb::Watch { self.ending(response) } else { response })
     }
 
@@ -247,39 +246,16 @@ impl Stack {
     }
 
     /// A lock belongs to its shard, whatever slot its namespace is in; so election is asked first.
-    async fn admit(
+    async fn admit<'r>(
         &self,
+        ring: &'r Ring,
         cluster: &Cluster,
         request: &KubeRequest,
         onward: &mut Onward,
-    ) -> Result<(Option<&LockNames>, Option<Claim>), Stop> {
-        match self.rename_lock(request, onward).await? {
+    ) -> Result<(Option<&'r LockNames>, Option<Claim>), Stop> {
+        match rename_lock(&ring.locks, request, onward).await? {
             Some(lock) => Ok((Some(lock), None)),
-            None => Ok((None, self.pass_gate(cluster, request, onward).await?)),
-        }
-    }
-
-    async fn rename_lock(
-        &self,
-        request: &KubeRequest,
-        onward: &mut Onward,
-    ) -> Result<Option<&LockNames>, Refusal> {
-        let Some(target) = request.target() else { return Ok(None) };
-        let locks = &self.ring.locks;
-        let touch = match locks.touch(&request.info.verb, target, request.is_write())? {
-            Touch::Create => locks.create(target, &onward.names(request).await?.name)?,
-            touch => touch,
-        };
-        match touch {
-            Touch::Lock(lock) => {
-                onward.rename(request, lock).await?;
-                Ok(Some(lock))
-            }
-            Touch::Collection => {
-                onward.select(|name| locks.selected(target, name).map(str::to_owned))?;
-                Ok(None)
-            }
-            Touch::Create | Touch::None => Ok(None),
+            None => Ok((None, self.pass_gate(ring, cluster, request, onward).await?)),
         }
     }
 
@@ -332,6 +308,30 @@ impl Stack {
 impl Handler for Door {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         self.stack.handle(self.home, request).await
+    }
+}
+
+/// Puts the shard's own lock in place of the one that the controller knows, if the request is about that.
+async fn rename_lock<'r>(
+    locks: &'r Locks,
+    request: &KubeRequest,
+    onward: &mut Onward,
+) -> Result<Option<&'r LockNames>, Refusal> {
+    let Some(target) = request.target() else { return Ok(None) };
+    let touch = match locks.touch(&request.info.verb, target, request.is_write())? {
+        Touch::Create => locks.create(target, &onward.names(request).await?.name)?,
+        touch => touch,
+    };
+    match touch {
+        Touch::Lock(lock) => {
+            onward.rename(request, lock).await?;
+            Ok(Some(lock))
+        }
+        Touch::Collection => {
+            onward.select(|name| locks.selected(target, name).map(str::to_owned))?;
+            Ok(None)
+        }
+        Touch::Create | Touch::None => Ok(None),
     }
 }
 

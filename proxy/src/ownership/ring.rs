@@ -26,6 +26,8 @@ pub struct Ring {
     pub shard_selector: Option<String>,
     /// The leader election locks.
     pub locks: Locks,
+    /// `<ring>/<shard>@<term>`, as it stands in the User-Agent.
+    pub agent: String,
 }
 
 /// Why a ring cannot be served. The ring's files or the shard's name are at fault.
@@ -78,17 +80,13 @@ impl Ring {
             shard_selector: shoal_sharding::shard_selector(&slots),
             slots,
             rules: Rules::new(&spec.resources),
+            agent: format!("{name}/{shard}@{term}"),
             shard: shard.to_owned(),
             namespace: namespace.unwrap_or_default(),
             name,
             term,
             map,
         })
-    }
-
-    /// `<ring>/<shard>@<term>`, as it stands in the User-Agent.
-    pub fn identity(&self) -> String {
-        format!("{}/{}@{}", self.name, self.shard, self.term)
     }
 }
 

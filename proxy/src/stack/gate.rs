@@ -10,7 +10,7 @@ use super::{Cluster, Stack, intake::Onward, reading};
 use crate::{
     body::{self, Body, BodyError},
     filter::object,
-    ownership::{Gate, Passage},
+    ownership::{Gate, Passage, Ring},
     request::{
         KubeRequest,
         accept::{BodyType, StatusEncoding},
@@ -44,14 +44,15 @@ impl Stack {
     /// The claim of a write; none where no slot is asked for.
     pub(super) async fn pass_gate(
         &self,
+        ring: &Ring,
         cluster: &Cluster,
         request: &KubeRequest,
         onward: &mut Onward,
     ) -> Result<Option<Claim>, Stop> {
-        let Some(gate) = Gate::of(&self.ring, &cluster.name, request) else { return Ok(None) };
+        let Some(gate) = Gate::of(ring, &cluster.name, request) else { return Ok(None) };
         let passage = match gate.check()? {
             Passage::Unnamed => gate.named(&name(gate, request, onward).await?)?,
-            Passage::Unidentified => match self.identify(cluster, request, onward).await? {
+            Passage::Unidentified => match self.identify(ring, cluster, request, onward).await? {
                 Some(uid) => gate.identified(&uid)?,
                 None => Passage::Free,
             },
@@ -68,6 +69,7 @@ impl Stack {
     /// A delete or an eviction is bound to that uid, so that it cannot meet another object of the same name.
     async fn identify(
         &self,
+        ring: &Ring,
         cluster: &Cluster,
         request: &KubeRequest,
         onward: &mut Onward,
@@ -76,7 +78,7 @@ impl Stack {
         if deletes && let Some(uid) = onward.demanded_uid(request).await? {
             return Ok(Some(uid));
         }
-        let response = self.look_up(cluster, question(request, &onward.parts, &self.agent)?).await?;
+        let response = self.look_up(cluster, question(request, &onward.parts, &ring.agent)?).await?;
         match response.status() {
             StatusCode::NOT_FOUND if is_apply(request) => return Ok(None),
             status if status.is_success() => {}

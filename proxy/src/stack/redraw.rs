@@ -10,7 +10,7 @@ use super::{Cluster, Stack, intake::Onward, reading, reading::Reading};
 use crate::{
     body::{self, Body, BodyError},
     filter::object,
-    ownership::{Gate, Passage},
+    ownership::{Gate, Passage, Ring},
     request::KubeRequest,
     respond::Refusal,
 };
@@ -25,6 +25,7 @@ impl Stack {
     /// was answered so.
     pub(super) async fn redraw(
         &self,
+        ring: &Ring,
         cluster: &Cluster,
         request: &KubeRequest,
         mut again: Option<Onward>,
@@ -40,29 +41,29 @@ impl Stack {
             if !is_taken {
                 return Ok(answer);
             }
-            self.name_anew(cluster, request, &mut onward).await?;
+            name_anew(ring, cluster, request, &mut onward).await?;
             again = onward.again();
             let sent = self.send(cluster, request, onward).await?;
             answer = Reading::Whole.apply(sent, &self.metrics).await?;
         }
         Ok(answer)
     }
+}
 
-    /// The gate is asked about each name.
-    async fn name_anew(
-        &self,
-        cluster: &Cluster,
-        request: &KubeRequest,
-        onward: &mut Onward,
-    ) -> Result<(), Refusal> {
-        let Some(gate) = Gate::of(&self.ring, &cluster.name, request) else { return Ok(()) };
-        let name = gate.draw(&onward.names(request).await?.generate_name)?;
-        onward.give_name(request, &name).await?;
-        if let Passage::Claimed(claim) = gate.named(&name)? {
-            onward.sign(&self.agent, Some(claim));
-        }
-        Ok(())
+/// The gate is asked about each name.
+async fn name_anew(
+    ring: &Ring,
+    cluster: &Cluster,
+    request: &KubeRequest,
+    onward: &mut Onward,
+) -> Result<(), Refusal> {
+    let Some(gate) = Gate::of(ring, &cluster.name, request) else { return Ok(()) };
+    let name = gate.draw(&onward.names(request).await?.generate_name)?;
+    onward.give_name(request, &name).await?;
+    if let Passage::Claimed(claim) = gate.named(&name)? {
+        onward.sign(&ring.agent, Some(claim));
     }
+    Ok(())
 }
 
 /// Whether a conflict says that there is an object of that name already, and the same answer. In a form that cannot be read
