@@ -10,7 +10,7 @@ pub type AtEpoch = Vec<(Slot, i64)>;
 /// The acknowledgements of one shard. As text: `map=12 ready=0-15@3,40@7 released=16@2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Acks {
-    /// The version of the map that they are about.
+    /// The version of the newest map all of whose slots of this shard are open.
     pub map: i64,
     /// Slots that may come to this shard (`to` names it): their objects are at hand. Sorted.
     pub ready: AtEpoch,

@@ -32,6 +32,8 @@ pub struct Shard {
     name: String,
     /// The version of the newest map that was seen.
     map: i64,
+    /// That of the newest one all of whose slots of this shard were shown.
+    settled: i64,
     /// What is not `Foreign`.
     slots: BTreeMap<Slot, Phase>,
     /// Until when this shard may write; none without an identity.
@@ -89,6 +91,7 @@ impl Shard {
         Self {
             name: name.into(),
             map: 0,
+            settled: 0,
             slots: BTreeMap::new(),
             deadline: None,
             under_way: gate::UnderWay::default(),
@@ -98,6 +101,14 @@ impl Shard {
     /// The shard's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same proxy, once it has claimed the identity of that shard: it owns nothing yet. Writes that are under way stay
+    /// counted, and older maps stay refused.
+    pub fn become_shard(&mut self, name: impl Into<String>) {
+        self.name = name.into();
+        self.slots.clear();
+        self.deadline = None;
     }
 
     /// Takes a map over.
@@ -116,6 +127,7 @@ impl Shard {
                 None => self.slots.remove(&slot),
             };
         }
+        self.settle();
         Ok(asked)
     }
 
@@ -133,6 +145,7 @@ impl Shard {
             Phase::Arriving(epoch) => Phase::Open(epoch),
             other => other,
         });
+        self.settle();
     }
 
     /// The slots that have come to rest since the last call: no write is under way. Take them out of the view, then call
@@ -162,7 +175,7 @@ impl Shard {
             self.slots.iter().filter_map(|(slot, phase)| Some((*slot, wanted(*phase)?))).collect()
         };
         Acks {
-            map: self.map,
+            map: self.settled,
             ready: at(|phase| if let Phase::Ready(epoch) = phase { Some(epoch) } else { None }),
             released: at(|phase| if let Phase::Released(epoch) = phase { Some(epoch) } else { None }),
         }
@@ -181,6 +194,12 @@ impl Shard {
     /// Whether a slot is on its way to or from this shard.
     pub fn is_moving(&self) -> bool {
         self.slots.values().any(|phase| !matches!(phase, Phase::Open(_)))
+    }
+
+    fn settle(&mut self) {
+        if !self.slots.values().any(|phase| matches!(phase, Phase::Arriving(_))) {
+            self.settled = self.map;
+        }
     }
 
     fn advance(&mut self, slots: &Slots, step: impl Fn(Phase) -> Phase) {

@@ -62,8 +62,10 @@ fn a_slot_goes_from_one_shard_to_another() {
     assert_eq!(a.follow(&granted), Ok(Asked::default()));
     assert_eq!(b.follow(&granted).unwrap(), Asked { show: one(), ..Asked::default() });
     assert_eq!((a.enter(S, NOW), b.enter(S, NOW)), (Err(Shut::Foreign), Err(Shut::Arriving)));
+    assert_eq!(b.acks().to_string(), "map=3", "not shown yet");
     b.shown(&one());
     assert_eq!(b.enter(S, NOW), Ok(Ticket { slot: S, epoch: 2 }));
+    assert_eq!(b.acks().to_string(), "map=4");
 }
 
 #[test]
@@ -140,4 +142,17 @@ fn what_was_prepared_is_forgotten_when_it_goes_elsewhere_and_kept_when_it_comes(
     assert_eq!((again, b.phase(S)), (Asked::default(), Some(Phase::Ready(1))));
     let asked = b.follow(&map(3, Some("c"), 2, SlotState::Owned, None)).unwrap();
     assert_eq!(asked, Asked { forget: one(), ..Asked::default() });
+}
+
+#[test]
+fn another_identity_owns_nothing_of_the_last_one() {
+    let mut a = owner("a");
+    let ticket = a.enter(S, NOW).unwrap();
+    a.become_shard("b");
+    a.renewed(NOW);
+    assert_eq!(a.enter(S, NOW), Err(Shut::Foreign));
+    assert!(a.follow(&map(2, Some("b"), 2, SlotState::Draining, None)).is_ok());
+    assert!(a.idle(NOW).is_empty(), "the write is still under way");
+    a.leave(ticket, Outcome::Known, NOW);
+    assert_eq!(a.idle(NOW), one());
 }
