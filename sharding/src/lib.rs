@@ -1,4 +1,4 @@
-//! Who owns what, without IO.
+//! Who owns what, without IO; reading and writing Leases and maps is behind the feature `kube`.
 //!
 //! ```text
 //! object --rules--> mode, key mode --key--> slot --map--> owner at an epoch
@@ -9,7 +9,10 @@
 //! ```
 
 pub mod acks;
+pub mod identity;
 pub mod key;
+#[cfg(feature = "kube")]
+pub mod kube;
 pub mod map;
 pub mod moment;
 pub mod push_down;
@@ -19,6 +22,7 @@ pub mod slot;
 pub mod times;
 
 pub use acks::Acks;
+pub use identity::{Left, Observed, Seat};
 pub use key::{Object, Part, slot_in};
 pub use map::{MapError, SlotMap, Slots};
 pub use moment::Moment;
