@@ -13,6 +13,7 @@ pub mod manifest;
 pub mod names;
 pub mod shard_map;
 pub mod sharded_controller;
+pub mod status;
 
 pub use handover::{Adoption, Fence, FenceMode, Handover, HandoverMode};
 pub use shard_map::{HashAlgorithm, Keying, ShardMap, ShardMapSpec, SlotRange, SlotState};
@@ -20,6 +21,7 @@ pub use sharded_controller::{
     KeyMode, LeaderElection, Lock, LockResource, ResourceRule, RuleMode, RuleScope, ShardedController,
     ShardedControllerSpec,
 };
+pub use status::{ShardState, ShardStatus, ShardedControllerStatus};
 
 /// The API group of the mesh kinds.
 pub const GROUP: &str = "mesh.shoal.dev";

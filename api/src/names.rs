@@ -13,6 +13,11 @@ pub const LEFT_BY_EXIT: &str = "ControllerExit";
 /// The holder was silent for too long, and the coordinator took the Lease away.
 pub const DEPOSED: &str = "Deposed";
 
+/// On a `ShardedController`: what people want of its slots and shards, see `shoal_sharding::Wishes`.
+pub const WISHES_ANNOTATION: &str = "mesh.shoal.dev/wishes";
+/// On a `ShardedController`: it goes only after its slots are let go of and its locks are free.
+pub const RING_FINALIZER: &str = "mesh.shoal.dev/ring";
+
 /// The name of a ring's shard of that number.
 pub fn shard(ring: &str, number: u16) -> String {
     format!("{ring}-{number}")

@@ -4,7 +4,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::handover::{Adoption, Fence, Handover};
+use crate::{
+    handover::{Adoption, Fence, Handover},
+    status::ShardedControllerStatus,
+};
 
 /// A controller that was written to run once and runs as a ring of shards.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
@@ -17,8 +20,11 @@ use crate::handover::{Adoption, Fence, Handover};
     category = "shoal",
     doc = "One controller whose replicas share its work as a ring of shards.",
     namespaced,
+    status = "ShardedControllerStatus",
     derive = "PartialEq",
     printcolumn = r#"{"name":"Shards","type":"integer","jsonPath":".spec.shards"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Map","type":"integer","jsonPath":".status.mapVersion"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]

@@ -3,6 +3,7 @@
 //! Every write names the version of the object that it was decided on, so that it fails when anything has changed since.
 
 pub mod lease;
+pub mod map;
 
 pub use self::lease::Held;
 
@@ -31,8 +32,8 @@ pub enum Fault {
 // === impl Fault ===
 
 impl Fault {
-    /// What became of a request about the object of that name.
-    pub(crate) fn of(what: &str, error: kube::Error) -> Self {
+    /// Why a request about the object of that name failed.
+    pub fn of(what: &str, error: kube::Error) -> Self {
         let what = what.to_owned();
         match error {
             // It must come before Conflict: both have the code 409.

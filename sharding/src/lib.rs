@@ -20,6 +20,7 @@ pub mod rules;
 pub mod shard;
 pub mod slot;
 pub mod times;
+pub mod wishes;
 
 pub use acks::Acks;
 pub use identity::{Left, Observed, Seat};
@@ -30,3 +31,4 @@ pub use push_down::shard_selector;
 pub use rules::{Rules, Treatment};
 pub use shard::{Phase, Shard};
 pub use slot::{Slot, slot_of};
+pub use wishes::Wishes;
