@@ -43,7 +43,8 @@ pub fn judge(log: &[u8], config: &Path, asked: &str) -> Result<Report, HarnessEr
 fn case(config: &Path, asked: &str) -> Result<Case, HarnessError> {
     let ring = Ring::parse(&text(&config.join("ring.yaml"))?)?;
     let asked = Some(Asked::parse(asked)?);
-    Ok(Case { owners: owners(config)?, ring, writers: RING_WRITERS.map(str::to_owned).into(), asked })
+    let writers = RING_WRITERS.map(str::to_owned).into();
+    Ok(Case { owners: owners(config)?, ring, writers, asked, orphan_budget: None, adopted: false })
 }
 
 /// Who owns which slot under the map in `config`, as the judge reads it.

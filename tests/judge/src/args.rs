@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::BufReader,
+    time::Duration,
 };
 
 use clap::{Parser, ValueEnum};
@@ -29,6 +30,12 @@ pub(crate) struct Args {
     /// What the load asked to be deleted (JSON lines); without it deletions are judged by owner alone.
     #[arg(long, value_name = "FILE")]
     asked: Option<String>,
+    /// Seconds that a slot may be without service; needs a log that shows the map's versions.
+    #[arg(long, value_name = "SECONDS")]
+    orphan_budget: Option<u64>,
+    /// The controller ran without the ring before or after: its writes without a suffix stand while no shard owns a slot.
+    #[arg(long)]
+    adopted: bool,
     /// Form of the report.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
@@ -54,19 +61,22 @@ struct Log {
 impl Args {
     /// Reads all inputs and judges the logs.
     pub(crate) fn judge(self) -> Result<Report, InputError> {
-        let (mut logs, case) = (Vec::new(), self.case()?);
-        for Log { cluster, path } in self.audit {
-            let log = File::open(&path).map_err(|source| InputError::File { path, source })?;
-            logs.push((cluster, BufReader::new(log)));
-        }
+        let (case, maps) = self.case()?;
         let mut judge = Judge::new(case);
-        for (cluster, log) in logs {
-            judge.read(&cluster, log);
+        for log in &self.audit {
+            judge.survey(&log.cluster, log.open()?);
+        }
+        if maps == 0 && !judge.has_map() {
+            return Err(InputError::NoMap);
+        }
+        for log in &self.audit {
+            judge.read(&log.cluster, log.open()?);
         }
         Ok(judge.finish())
     }
 
-    fn case(&self) -> Result<Case, InputError> {
+    /// The case, and how many versions of the map the files hold.
+    fn case(&self) -> Result<(Case, usize), InputError> {
         let text = read(&self.ring)?;
         let ring = Ring::parse(&text)?;
         let mut owners = Owners::default();
@@ -74,11 +84,19 @@ impl Args {
         for path in &self.map {
             maps += owners.add(&ring, &read(path)?)?;
         }
-        if maps == 0 {
-            return Err(InputError::NoMap);
-        }
         let asked = self.asked.as_deref().map(|path| Asked::parse(&read(path)?)).transpose()?;
-        Ok(Case { ring, owners, writers: self.writer.clone(), asked })
+        let orphan_budget = self.orphan_budget.map(Duration::from_secs);
+        let (writers, adopted) = (self.writer.clone(), self.adopted);
+        Ok((Case { ring, owners, writers, asked, orphan_budget, adopted }, maps))
+    }
+}
+
+// === impl Log ===
+
+impl Log {
+    fn open(&self) -> Result<BufReader<File>, InputError> {
+        let open = File::open(&self.path);
+        open.map(BufReader::new).map_err(|source| InputError::File { path: self.path.clone(), source })
     }
 }
 

@@ -6,6 +6,8 @@ use std::io::{self, BufRead, Read};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::time;
+
 /// The longest line that is read, bytes. The server bounds a body at 3 MiB; JSON of it stays well below this.
 const MAX_LINE: u64 = 64 << 20;
 
@@ -40,6 +42,12 @@ pub struct Event {
     pub request_object: Option<Value>,
     /// The answer's body, at level `RequestResponse`: the object as it is now, or a Status.
     pub response_object: Option<Value>,
+    /// When the request came, microseconds since 1970.
+    #[serde(rename = "requestReceivedTimestamp", default, deserialize_with = "time::lenient")]
+    pub received: Option<u64>,
+    /// When the stage was reached; for the last event of a request, when its answer was out. Microseconds too.
+    #[serde(rename = "stageTimestamp", default, deserialize_with = "time::lenient")]
+    pub at: Option<u64>,
 }
 
 /// When in the life of a request an event was made.
@@ -158,6 +166,12 @@ impl Event {
     /// Whether the request may have changed something: it was answered 2xx, or its handler died.
     pub fn took_effect(&self) -> bool {
         self.stage == Stage::Panic || (200..300).contains(&self.code())
+    }
+
+    /// The object as a write left it: the answer's, or what was sent where that is all of it.
+    pub fn written_object(&self) -> Option<&Value> {
+        let whole = matches!(self.verb.as_str(), "create" | "update");
+        self.response_object.as_ref().or_else(|| self.request_object.as_ref().filter(|_| whole))
     }
 
     /// Whether it makes objects go away: delete, deletecollection, eviction.

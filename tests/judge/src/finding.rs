@@ -23,10 +23,18 @@ pub enum Reason {
     OriginalLock,
     /// A shard wrote the lock or the identity of another one.
     SisterLock,
+    /// A version of the map that breaks the rules of maps, or gives an epoch to a second owner.
+    BrokenMap,
     /// A past owner wrote after its successor.
     Late,
     /// A deletion that the load did not ask for.
     Unasked,
+    /// An object that was deleted and made again, though the load did not ask for its deletion.
+    Replaced,
+    /// A slot that nobody served for longer than the budget.
+    Unowned,
+    /// A version of the map that the log does not show.
+    HiddenMap,
     /// A write whose object's key the log does not show.
     Unjudgeable,
     /// A line that is not one whole event.
@@ -47,6 +55,8 @@ pub enum Verdict {
     Late,
     /// Something was deleted that nobody asked for.
     Unasked,
+    /// Something was left without an owner for too long.
+    Unowned,
     /// The log proves nothing.
     Evidence,
 }
@@ -74,7 +84,7 @@ pub struct Finding {
 
 impl Reason {
     /// Every reason there is.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::WrongSlot,
         Self::NotOwner,
         Self::WrongEpoch,
@@ -84,8 +94,12 @@ impl Reason {
         Self::ClientMadeSuffix,
         Self::OriginalLock,
         Self::SisterLock,
+        Self::BrokenMap,
         Self::Late,
         Self::Unasked,
+        Self::Replaced,
+        Self::Unowned,
+        Self::HiddenMap,
         Self::Unjudgeable,
         Self::CutLine,
         Self::EmptyLog,
@@ -103,10 +117,14 @@ impl Reason {
             | Self::MalformedSuffix
             | Self::ClientMadeSuffix
             | Self::OriginalLock
-            | Self::SisterLock => Verdict::Foreign,
+            | Self::SisterLock
+            | Self::BrokenMap => Verdict::Foreign,
             Self::Late => Verdict::Late,
-            Self::Unasked => Verdict::Unasked,
-            Self::Unjudgeable | Self::CutLine | Self::EmptyLog | Self::NoRingWrites => Verdict::Evidence,
+            Self::Unasked | Self::Replaced => Verdict::Unasked,
+            Self::Unowned => Verdict::Unowned,
+            Self::HiddenMap | Self::Unjudgeable | Self::CutLine | Self::EmptyLog | Self::NoRingWrites => {
+                Verdict::Evidence
+            }
         }
     }
 }

@@ -32,7 +32,8 @@ pub enum InputError {
     NotOneRing,
     /// Not one map of the ring.
     #[error(
-        "no ShardMap has the ring's name and namespace: give every version that was in force, with --map"
+        "no ShardMap has the ring's name and namespace: give every version that was in force, with --map, or a log that \
+         shows their writing"
     )]
     NoMap,
     /// A map that breaks its own rules, or contradicts another version.

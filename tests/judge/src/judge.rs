@@ -1,17 +1,20 @@
 //! The judge itself: events in, a report out. It knows no file and no clock.
 
-use std::io::BufRead;
+use std::{io::BufRead, time::Duration};
 
 use crate::{
     agent::{self, Claim, Flaw, Mark},
     asked::Asked,
     event::{Event, Stage, read_events},
     finding::{Finding, Reason},
+    history::History,
     late::{Seen, Write},
     map::{Owners, Standing},
     object::Object,
-    report::Report,
+    replaced::Names,
+    report::{Figures, Report},
     ring::{Key, Ring, Writers},
+    service::{Gap, Service, p99},
     slot::{slot_of, slot_of_uid},
 };
 
@@ -20,12 +23,17 @@ use crate::{
 pub struct Case {
     /// The ring.
     pub ring: Ring,
-    /// Who owned what.
+    /// Who owned what, as far as it is known beforehand; [`Judge::survey`] adds what a log shows.
     pub owners: Owners,
     /// Users whose writes are the ring's; one that ends in `*` stands for all that begin so.
     pub writers: Vec<String>,
     /// The deletions that were asked for; without it, deletions are judged by owner alone.
     pub asked: Option<Asked>,
+    /// How long a slot may be without service; without it that is measured only.
+    pub orphan_budget: Option<Duration>,
+    /// Whether the controller ran without the ring before or after: its writes without a suffix stand while no shard
+    /// owns a slot.
+    pub adopted: bool,
 }
 
 /// Reads logs and gathers findings.
@@ -33,6 +41,8 @@ pub struct Case {
 pub struct Judge {
     case: Case,
     seen: Seen,
+    names: Names,
+    history: History,
     report: Report,
 }
 
@@ -43,9 +53,51 @@ type Objection = (Reason, String);
 
 impl Judge {
     /// A judge that has seen nothing yet.
-    pub fn new(case: Case) -> Self {
+    pub fn new(mut case: Case) -> Self {
         let seen = Seen::new(case.ring.fence());
-        Self { case, seen, report: Report::default() }
+        case.writers.extend(case.ring.fenced_writer());
+        let (names, history, report) = (Names::default(), History::default(), Report::default());
+        Self { case, seen, names, history, report }
+    }
+
+    /// Takes the versions of the map and the holders of identities from a log, all of them before a write is judged:
+    /// a proxy may act on a map before the log has the line of its writing. Then [`Self::read`] the same logs; only the
+    /// hub's has a map.
+    pub fn survey(&mut self, cluster: &str, log: impl BufRead) {
+        let mut history = History::default();
+        for (line, event) in (1..).zip(read_events(log)) {
+            // A cut line is found when the log is judged.
+            let Ok(event) = event else { continue };
+            let found = history.step(&self.case.ring, &mut self.case.owners, line, &event);
+            if let Err(objection) = found {
+                self.add(cluster, line, &event.audit_id, objection);
+            }
+        }
+        if history.has_map() {
+            self.history = history;
+            self.weigh_service(cluster);
+        }
+    }
+
+    /// Whether the surveyed log has a version of the map.
+    pub fn has_map(&self) -> bool {
+        self.history.has_map()
+    }
+
+    fn weigh_service(&mut self, cluster: &str) {
+        let budget = self.case.orphan_budget.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let Service { handovers, orphans, unowned } = Service::of(&self.history, budget);
+        self.report.figures = Some(Figures {
+            moves: handovers.len(),
+            handover_ms_p99: p99(&handovers),
+            orphaned: orphans.len(),
+            orphan_ms_p99: p99(&orphans),
+        });
+        for Gap { slots, millis, to_the_end, line } in unowned {
+            let end = if to_the_end { ", to the end of the log" } else { "" };
+            let message = format!("nobody served {} slots for {millis} ms{end}: {slots:?}", slots.len());
+            self.add(cluster, line, "", (Reason::Unowned, message));
+        }
     }
 
     /// Reads one cluster's log to its end. Logs of one cluster must be given in their order.
@@ -73,7 +125,7 @@ impl Judge {
         let outcome = if self.case.is_writer(event) {
             self.step_writer(cluster, event)
         } else {
-            self.case.check_stranger(event)
+            self.step_stranger(cluster, event)
         };
         if let Err(objection) = outcome {
             self.add(cluster, line, &event.audit_id, objection);
@@ -105,8 +157,32 @@ impl Judge {
         }
         let object = Object::of(event)
             .ok_or_else(|| (Reason::Unjudgeable, format!("{} has no object", event.request_uri)))?;
-        self.judge(cluster, event, &object)?;
-        self.case.check_asked(event, &object)
+        let replaced = self.names.note(cluster, event, &object);
+        if self.case.ring.is_own(&object) && agent::read_mark(&event.user_agent) == Err(Flaw::Absent) {
+            self.report.own += 1;
+            return Ok(());
+        }
+        if self.is_from_without(event) {
+            self.report.unmarked += 1;
+        } else {
+            self.judge(cluster, event, &object)?;
+        }
+        self.case.check_asked(event, &object)?;
+        if replaced { self.case.check_replaced(event, &object) } else { Ok(()) }
+    }
+
+    fn step_stranger(&mut self, cluster: &str, event: &Event) -> Result<(), Objection> {
+        if let Some(object) = Object::of(event) {
+            self.names.note(cluster, event, &object);
+        }
+        self.case.check_stranger(event)
+    }
+
+    /// A replica without a proxy, at a time at which no shard may write.
+    fn is_from_without(&self, event: &Event) -> bool {
+        let unmarked = self.case.adopted && agent::read_mark(&event.user_agent) == Err(Flaw::Absent);
+        let Some((received, at)) = event.received.zip(event.at).filter(|_| unmarked) else { return false };
+        !self.history.owned_between(received, at)
     }
 
     fn judge(&mut self, cluster: &str, event: &Event, object: &Object) -> Result<(), Objection> {
@@ -244,6 +320,15 @@ impl Case {
             Standing::Never => "it never was its owner".to_owned(),
         };
         Err((Reason::NotOwner, format!("{shard} wrote {object} in slot {slot} at epoch {epoch}; {but}")))
+    }
+
+    fn check_replaced(&self, event: &Event, object: &Object) -> Result<(), Objection> {
+        if self.asked.as_ref().is_none_or(|asked| asked.covers(object)) {
+            return Ok(());
+        }
+        let user = &event.user.username;
+        let message = format!("{user} made {object} again: it was deleted, which the load did not ask for");
+        Err((Reason::Replaced, message))
     }
 
     fn check_asked(&self, event: &Event, object: &Object) -> Result<(), Objection> {

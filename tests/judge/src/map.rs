@@ -31,30 +31,31 @@ pub enum Standing<'a> {
     Never,
 }
 
-#[derive(Debug, Deserialize)]
-struct MapSpec {
-    version: i64,
+/// One version of the map.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct MapSpec {
+    pub(crate) version: i64,
     keying: Keying,
-    slots: Vec<Range>,
+    pub(crate) slots: Vec<Range>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Keying {
     algorithm: String,
     slots: usize,
 }
 
-#[derive(Debug, Deserialize)]
-struct Range {
-    first: u8,
-    last: u8,
-    owner: Option<String>,
-    epoch: u64,
-    state: State,
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Range {
+    pub(crate) first: u8,
+    pub(crate) last: u8,
+    pub(crate) owner: Option<String>,
+    pub(crate) epoch: u64,
+    pub(crate) state: State,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-enum State {
+pub(crate) enum State {
     Owned,
     Draining,
     Orphan,
@@ -99,7 +100,8 @@ impl Owners {
         self.table.range((slot, 0)..=(slot, u64::MAX)).map(|(_, owner)| owner)
     }
 
-    fn add_map(&mut self, map: &MapSpec) -> Result<(), InputError> {
+    /// Adds one version. An epoch has one owner, for ever.
+    pub(crate) fn add_map(&mut self, map: &MapSpec) -> Result<(), InputError> {
         map.check()?;
         for range in map.slots.iter().filter(|range| range.state != State::Orphan) {
             let owner =

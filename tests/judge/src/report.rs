@@ -28,12 +28,32 @@ pub struct Report {
     pub dry_run: u64,
     /// Writes of the ring's writers that were refused; not judged.
     pub refused: u64,
+    /// Writes of proxies in their own name, to identities and the like; not judged.
+    pub own: u64,
+    /// Writes of replicas that ran without the ring, while no shard owned a slot.
+    pub unmarked: u64,
+    /// How long slots were without service, where the log shows the versions of the map.
+    pub figures: Option<Figures>,
     /// Clean judged writes by shard.
     pub shards: BTreeMap<String, ShardWrites>,
     /// How often each reason was found.
     pub reasons: BTreeMap<Reason, u64>,
     /// The first findings, at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
+}
+
+/// How long slots were without service, each slot each time it moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// How often a slot moved as planned.
+    pub moves: usize,
+    /// From when the old owner was told to let go until the new one may write, 99th percentile.
+    pub handover_ms_p99: u64,
+    /// How often a slot lost its owner otherwise.
+    pub orphaned: usize,
+    /// From when the owner was lost until there is one that may write, 99th percentile.
+    pub orphan_ms_p99: u64,
 }
 
 /// What one shard wrote.
@@ -102,6 +122,15 @@ impl std::fmt::Display for Report {
         write!(f, "lane={} ", self.lane)?;
         write!(f, "unsharded={} dry_run={} refused={} ", self.unsharded, self.dry_run, self.refused)?;
         write!(f, "foreign={} late={} ", self.total(Verdict::Foreign), self.total(Verdict::Late))?;
-        write!(f, "unasked={} evidence={}", self.total(Verdict::Unasked), self.total(Verdict::Evidence))
+        write!(f, "unasked={} evidence={}", self.total(Verdict::Unasked), self.total(Verdict::Evidence))?;
+        let Some(Figures { moves, handover_ms_p99, orphaned, orphan_ms_p99 }) = self.figures else {
+            return Ok(());
+        };
+        write!(
+            f,
+            " unowned={} orphaned={orphaned} orphan_ms_p99={orphan_ms_p99} ",
+            self.total(Verdict::Unowned)
+        )?;
+        write!(f, "moves={moves} handover_ms_p99={handover_ms_p99}")
     }
 }

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use crate::{input::InputError, object::Object};
 
+/// The API group of the ring's own kinds.
+const GROUP: &str = "mesh.shoal.dev";
+
 /// A ring, as its `ShardedController` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ring {
@@ -123,9 +126,10 @@ enum LockResource {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Fence {
     mode: FenceMode,
+    service_account: Option<String>,
 }
 
 // === impl Ring ===
@@ -149,6 +153,43 @@ impl Ring {
     /// Where late writes are looked for.
     pub fn fence(&self) -> FenceMode {
         self.spec.fence.mode
+    }
+
+    /// The user as whom the proxies write in mode `Credential`.
+    pub(crate) fn fenced_writer(&self) -> Option<String> {
+        let account = self.spec.fence.service_account.as_ref()?;
+        Some(format!("system:serviceaccount:{}:{account}", self.namespace))
+    }
+
+    /// Whether the object is the ring's own map.
+    pub(crate) fn is_map(&self, object: &Object) -> bool {
+        object.group == GROUP && object.resource == "shardmaps" && self.is_here(object, &self.name)
+    }
+
+    /// The shard whose identity Lease the object is.
+    pub(crate) fn identity_of<'a>(&self, object: &'a Object) -> Option<&'a str> {
+        let here = is_lease(object) && object.namespace.as_ref() == Some(&self.namespace);
+        here.then(|| self.shard_after("shoal-", object.name.as_deref()?)).flatten()
+    }
+
+    /// Whether the proxies write the object in their own name: identities, standbys, and the Secrets that their tokens
+    /// hang on.
+    pub(crate) fn is_own(&self, object: &Object) -> bool {
+        let secret = object.group.is_empty() && object.resource == "secrets";
+        let name = object.name.as_deref().and_then(|name| name.strip_prefix("shoal-"));
+        let Some(name) = name.filter(|_| object.namespace.as_ref() == Some(&self.namespace)) else {
+            return false;
+        };
+        let shard = if secret {
+            name.rsplit_once('-').filter(|(_, term)| term.parse::<u64>().is_ok()).map(|(shard, _)| shard)
+        } else {
+            Some(name.strip_suffix("-standby").unwrap_or(name)).filter(|_| is_lease(object))
+        };
+        shard.is_some_and(|shard| self.ordinal(shard).is_some())
+    }
+
+    fn is_here(&self, object: &Object, name: &str) -> bool {
+        object.namespace.as_ref() == Some(&self.namespace) && object.name.as_deref() == Some(name)
     }
 
     /// Who may write the object. Locks and lane come before the rules, of which the first that matches decides;
@@ -178,8 +219,7 @@ impl Ring {
                 return Some(Writers::Shard(shard));
             }
         }
-        let identity = is_lease(object) && object.namespace.as_ref() == Some(&self.namespace);
-        identity.then(|| self.shard_after("shoal-", name).map(Writers::Shard)).flatten()
+        self.identity_of(object).map(Writers::Shard)
     }
 
     fn shard_after<'a>(&self, prefix: &str, name: &'a str) -> Option<&'a str> {

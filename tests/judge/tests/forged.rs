@@ -7,9 +7,13 @@ use std::{
     fs::{self, File},
     io::BufReader,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use shoal_judge::{Asked, Case, Judge, Owners, Reason, Report, Ring, Verdict};
+
+/// A slot may be without service for so long.
+const BUDGET: Duration = Duration::from_secs(5);
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -29,8 +33,12 @@ fn judge_under(maps: &[&str], cluster: &str, log: &str) -> Report {
     let writers =
         ["system:kube-controller-manager", "system:serviceaccount:kube-system:*"].map(str::to_owned);
     let asked = Some(Asked::parse(&text("asked.jsonl")).unwrap());
-    let mut judge = Judge::new(Case { ring, owners, writers: writers.into(), asked });
-    judge.read(cluster, BufReader::new(File::open(fixture(log)).unwrap()));
+    let writers = writers.into();
+    let log = || BufReader::new(File::open(fixture(log)).unwrap());
+    let mut judge =
+        Judge::new(Case { ring, owners, writers, asked, orphan_budget: Some(BUDGET), adopted: false });
+    judge.survey(cluster, log());
+    judge.read(cluster, log());
     judge.finish()
 }
 
@@ -61,8 +69,14 @@ fn each_forgery_is_red_for_its_own_reason() {
         let finding = &report.findings[0];
         let whole_log = matches!(reason, Reason::EmptyLog | Reason::NoRingWrites);
         let last = text(&name).lines().count() as u64;
-        assert_eq!(finding.line, if whole_log { 0 } else { last }, "{name}: the forged line is the last");
-        let of_event = !whole_log && reason != Reason::CutLine;
+        let line = match reason {
+            // It takes the lines after it to see how long it lasts.
+            Reason::Unowned => 4,
+            _ if whole_log => 0,
+            _ => last,
+        };
+        assert_eq!(finding.line, line, "{name}: the forged line is the last");
+        let of_event = !whole_log && !matches!(reason, Reason::CutLine | Reason::Unowned);
         assert_eq!(finding.audit_id.is_empty(), !of_event, "{name}");
         assert!(finding.message.split(' ').count() > 4, "{name}: a sentence, not {:?}", finding.message);
         assert_eq!(report.total(finding.verdict), 1, "{name}");

@@ -14,7 +14,8 @@ fn judge_with(ring: &str, asked: Option<&str>) -> Judge {
     owners.add(&ring, RING).unwrap();
     owners.add(&ring, MAP_2).unwrap();
     let asked = asked.map(|text| Asked::parse(text).unwrap());
-    Judge::new(Case { ring, owners, writers: vec!["system:serviceaccount:kube-system:*".to_owned()], asked })
+    let writers = vec!["system:serviceaccount:kube-system:*".to_owned()];
+    Judge::new(Case { ring, owners, writers, asked, orphan_budget: None, adopted: false })
 }
 
 /// An update of pod demo-5/web-1 (slot 20 of cluster hub), with fields replaced.
@@ -248,4 +249,63 @@ fn a_binding_in_its_old_form_is_a_write_to_its_pod() {
     let other = event("shoal/kcm/kcm-0@1", &binding("example.com"));
     assert_eq!(reasons(judge_with(&by_uid, None), &[other]), []);
     assert_eq!(one("shoal/kcm/kcm-0@1 :20.1", &binding("")), []);
+}
+
+fn made(code: u16, name: &str) -> Event {
+    let pod = json!({"resource": "pods", "namespace": "demo-5", "name": name});
+    let fields = json!({"verb": "create", "responseStatus": {"code": code}, "objectRef": pod});
+    event("shoal/kcm/kcm-0@1 :20.1", &fields)
+}
+
+fn deleted(user: &str, name: &str) -> Event {
+    let pod = json!({"resource": "pods", "namespace": "demo-5", "name": name});
+    event("", &json!({"verb": "delete", "user": {"username": user}, "objectRef": pod}))
+}
+
+#[test]
+fn what_is_made_again_was_not_to_be_deleted() {
+    let asked = r#"{"resource":"pods","namespace":"demo-5","namePrefix":"web-"}"#;
+    let find = |events: &[Event]| reasons(judge_with(RING, Some(asked)), events);
+    assert_eq!(find(&[made(201, "db-0"), made(201, "db-0")]), [Reason::Replaced]);
+    assert_eq!(
+        find(&[deleted("kubelet", "db-0"), made(201, "db-0")]),
+        [Reason::Replaced],
+        "whoever deleted it"
+    );
+    assert_eq!(find(&[made(201, "db-0"), made(409, "db-0"), made(201, "db-1")]), []);
+    assert_eq!(find(&[deleted("kubelet", "web-0"), made(201, "web-0")]), [], "asked for");
+    let unnamed = json!({"verb": "create", "responseStatus": {"code": 201},
+        "objectRef": {"resource": "pods", "namespace": "demo-5"}});
+    let unnamed = event("shoal/kcm/kcm-0@1 :20.1", &unnamed);
+    assert_eq!(find(&[unnamed.clone(), unnamed]), []);
+    let without_a_list = [deleted("kubelet", "db-0"), made(201, "db-0")];
+    assert_eq!(reasons(judge_with(RING, None), &without_a_list), []);
+}
+
+#[test]
+fn the_proxies_own_objects_are_no_writes_of_the_ring() {
+    let here = |group: &str, resource: &str, name: &str| json!({"objectRef": {"apiGroup": group, "resource": resource, "namespace": "kube-system", "name": name}});
+    let lease = |name| here("coordination.k8s.io", "leases", name);
+    for own in [lease("shoal-kcm-0"), lease("shoal-kcm-7-standby"), here("", "secrets", "shoal-kcm-1-12")] {
+        assert_eq!(one("", &own), [], "{own}");
+    }
+    for other in [
+        lease("shoal-kcm"),
+        lease("shoal-other-0-standby"),
+        lease("kube-controller-manager-kcm-0"),
+        here("", "secrets", "shoal-kcm-0-standby"),
+        here("", "configmaps", "shoal-kcm-0"),
+    ] {
+        assert_eq!(one("", &other), [Reason::NoSuffix], "{other}");
+    }
+    assert_eq!(one("shoal/kcm/kcm-1@1", &lease("shoal-kcm-0")), [Reason::SisterLock], "by a controller");
+}
+
+#[test]
+fn who_writes_with_a_token_of_the_term_is_a_writer() {
+    let ring = RING.replace("adoption: Recreate", "fence: {mode: Credential, serviceAccount: kcm-fenced}");
+    let writer = json!({"user": {"username": "system:serviceaccount:kube-system:kcm-fenced"}});
+    let mut case = judge_with(&ring, None);
+    case.case.writers.retain(|writer| !writer.ends_with('*'));
+    assert_eq!(reasons(case, &[event("", &writer)]), [Reason::NoSuffix]);
 }
