@@ -60,6 +60,20 @@ pub enum MapError {
 // === impl SlotMap ===
 
 impl SlotMap {
+    /// A map from before the first one: nobody owns anything.
+    pub fn orphaned() -> Self {
+        let all = SlotRange {
+            first: 0,
+            last: u8::MAX,
+            owner: None,
+            epoch: 0,
+            state: SlotState::Orphan,
+            to: None,
+            pin: None,
+        };
+        Self { version: 0, ranges: vec![all], of_slot: [0; 256] }
+    }
+
     /// The map's version.
     pub fn version(&self) -> i64 {
         self.version

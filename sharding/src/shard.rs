@@ -191,9 +191,9 @@ impl Shard {
         self.slots.iter().filter(|(_, phase)| wanted(**phase)).map(|(slot, _)| *slot).collect()
     }
 
-    /// Whether a slot is on its way to or from this shard.
-    pub fn is_moving(&self) -> bool {
-        self.slots.values().any(|phase| !matches!(phase, Phase::Open(_)))
+    /// Whether a slot is to go and has not come to rest.
+    pub fn is_leaving(&self) -> bool {
+        self.slots.values().any(|phase| matches!(phase, Phase::Leaving(_)))
     }
 
     fn settle(&mut self) {

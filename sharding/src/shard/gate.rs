@@ -80,6 +80,12 @@ impl Shard {
         self.deadline.map_or(std::time::Duration::ZERO, |deadline| deadline.since(now))
     }
 
+    /// Whether any write may still be done.
+    pub fn is_busy(&mut self, now: Moment) -> bool {
+        self.under_way.expire(now);
+        !self.under_way.inside.is_empty() || !self.under_way.unknown.is_empty()
+    }
+
     /// Writes whose outcome is not known and may still come.
     pub fn unknowns(&self) -> usize {
         self.under_way.unknown.values().map(Vec::len).sum()
