@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     body::Body,
     drain::Drain,
+    identity::Attendance,
     listen::{Handler, Listener, Places, Security},
     metrics::Metrics,
 };
@@ -136,7 +137,15 @@ impl Handler for Pages {
 /// A listener like the controller's: few connections, and those that ask nothing are cut. A drain does not end it.
 fn listener(socket: TcpListener, pages: Router, open: IntGauge) -> Listener<TcpListener, Pages> {
     let (places, drain) = (Places::new(CONNECTIONS), Drain::default());
-    Listener { socket, security: Security::Plain, places, open, drain, handler: Arc::new(Pages(pages)) }
+    Listener {
+        socket,
+        security: Security::Plain,
+        places,
+        open,
+        attendance: Attendance::default(),
+        drain,
+        handler: Arc::new(Pages(pages)),
+    }
 }
 
 async fn configz(State(admin): State<Admin>) -> Response {

@@ -2,6 +2,8 @@
 
 use std::{error::Error, net::SocketAddr, sync::Arc, thread, time::Duration};
 
+use parking_lot::Mutex;
+use shoal_api::ShardedController;
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
@@ -13,14 +15,15 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     admin::{Admin, Config, Readiness},
-    args::{Args, Listen, UpstreamArg},
+    args::{Args, Listen, RingArg, UpstreamArg},
     config,
     drain::Drain,
+    identity::{Attendance, Hub, Identity, Life, Parts},
     listen::{Listener, Places, Security, files, tls, token::ListenToken},
     metrics::Metrics,
-    ownership::Ring,
+    ownership::{Live, Ring, Role},
     reload,
-    stack::{Clusters, Door, Home, Identity, Stack},
+    stack::{Clusters, Credentials, Door, Home, Stack},
     upstream::{Upstream, endpoint::ForwardIdentity},
 };
 
@@ -38,12 +41,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let lines = tracing_subscriber::fmt().log_internal_errors(false).json();
     lines.with_env_filter(log).with_writer(std::io::stderr).init();
     let metrics = Arc::new(Metrics::new()?);
-    let ring = Arc::new(Ring::compile(&config::read(&args.config)?, &args.shard, TERM)?);
-    metrics.owned_slots.set(i64::try_from(ring.slots.len())?);
-    let identity = identity(args)?;
+    let credentials = credentials(args)?;
     let clusters = clusters(&args.upstreams, args.forward_identity, &metrics)?;
-    let stack = Arc::new(Stack::new(ring, clusters, identity, Drain::default(), metrics));
-    runtime()?.block_on(serve(args, stack))
+    let stack = |ring| Stack::new(Arc::new(ring), clusters, credentials, Drain::default(), metrics.clone());
+    match (&args.ring, &args.config, &args.shard) {
+        (Some(ring), ..) => runtime()?.block_on(serve_live(args, ring, stack)),
+        (None, Some(config), Some(shard)) => {
+            let ring = Ring::compile(&config::read(config)?, shard, TERM)?;
+            metrics.owned_slots.set(i64::try_from(ring.slots.len())?);
+            runtime()?.block_on(serve(args, Arc::new(stack(ring)), Attendance::default()))
+        }
+        _ => Err("--ring, or --config and --shard, are needed".into()),
+    }
 }
 
 /// One thread: a controller's traffic fits one core, and work never waits for another core to wake.
@@ -51,7 +60,45 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
+/// The same in a ring that lives on the hub: the proxy claims one of its shards, and gives it back at the end.
+async fn serve_live(args: &Args, ring: &RingArg, stack: impl FnOnce(Ring) -> Stack) -> Result<(), Failure> {
+    let source =
+        args.upstreams.first().map(|hub| hub.source.clone()).ok_or("at least one --upstream is needed")?;
+    let hub = Hub::new(&source, ring.namespace.clone(), ring.name.clone()).await?;
+    let controller = read_ring(&hub).await;
+    std::fs::create_dir_all(&args.tls_dir)?;
+    let life = Arc::new(Mutex::new(Life::begin(&args.tls_dir)?));
+    let (gate, attendance) = (Arc::new(Live::new()), Attendance::default());
+    let ring = Ring::live(&controller, Role::Nobody, ("", 0), None, false);
+    let stack = Arc::new(stack(ring).with_gate(gate.clone(), life.clone()));
+    let holder = format!("{}_{:016x}", args.holder, fastrand::u64(..));
+    let parts = Parts {
+        hub,
+        holder,
+        stack: stack.clone(),
+        live: gate,
+        attendance: attendance.clone(),
+        life,
+        controller,
+    };
+    let identity = Identity::start(parts);
+    let served = serve(args, stack, attendance).await;
+    identity.end().await;
+    served
+}
+
+/// The ring, as soon as the hub tells it: without it nothing is known that could be served.
+async fn read_ring(hub: &Hub) -> ShardedController {
+    loop {
+        match hub.controller().await {
+            Ok(controller) => return controller,
+            Err(error) => tracing::warn!(%error, "the ring cannot be read; it is tried again"),
+        }
+        sleep(CONNECT_PAUSE).await;
+    }
+}
+
+async fn serve(args: &Args, stack: Arc<Stack>, attendance: Attendance) -> Result<(), Failure> {
     let (mut listeners, mut listening) = (Vec::new(), Vec::new());
     let wanted = args.listeners();
     // None takes the places of another's clients.
@@ -61,7 +108,7 @@ async fn serve(args: &Args, stack: Arc<Stack>) -> Result<(), Failure> {
             .clusters
             .home(cluster)
             .ok_or_else(|| format!("--listen {cluster}=: no --upstream of that name"))?;
-        let listener = listener(args, &stack, home, listen, places).await?;
+        let listener = listener(args, &stack, home, listen, (places, &attendance)).await?;
         listening.push((cluster.to_owned(), Listen { address: listener.socket.local_addr()?, ..listen }));
         listeners.push(listener);
     }
@@ -84,7 +131,7 @@ async fn listener(
     stack: &Arc<Stack>,
     home: Home,
     listen: Listen,
-    places: usize,
+    (places, attendance): (usize, &Attendance),
 ) -> Result<Listener<TcpListener, Door>, Failure> {
     let security = if listen.tls { Security::Tls(tls::acceptor(&args.tls_dir)?) } else { Security::Plain };
     Ok(Listener {
@@ -92,6 +139,7 @@ async fn listener(
         security,
         places: Places::new(places),
         open: stack.metrics.connections.clone(),
+        attendance: attendance.clone(),
         drain: stack.drain.clone(),
         handler: Arc::new(Door { stack: stack.clone(), home }),
     })
@@ -152,11 +200,13 @@ fn begin_on_signal(drain: Drain) -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-fn identity(args: &Args) -> Result<Identity, Failure> {
+fn credentials(args: &Args) -> Result<Credentials, Failure> {
     match (args.forward_identity, &args.listen_token_file) {
-        (ForwardIdentity::Own, Some(path)) => Ok(Identity::Own(Arc::new(ListenToken::read(path.clone())?))),
+        (ForwardIdentity::Own, Some(path)) => {
+            Ok(Credentials::Own(Arc::new(ListenToken::read(path.clone())?)))
+        }
         (ForwardIdentity::Own, None) => Err("--forward-identity=own needs --listen-token-file".into()),
-        (ForwardIdentity::Client, _) => Ok(Identity::Client),
+        (ForwardIdentity::Client, _) => Ok(Credentials::Client),
     }
 }
 

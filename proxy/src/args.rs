@@ -20,13 +20,29 @@ const HUB_LISTEN: Listen =
 // A flag given twice counts as given last, as with kubectl; the upstreams add up.
 #[command(name = "shoal-proxy", version, max_term_width = 100, args_override_self = true)]
 pub struct Args {
-    /// A file, or a folder of *.yaml files, with one ShardedController and its ShardMap.
-    #[arg(long, env = "SHOAL_CONFIG", value_name = "PATH")]
-    pub config: PathBuf,
+    /// The ring's ShardedController on the hub. The proxy claims the identity of one of its shards, and slots come and go.
+    #[arg(
+        long,
+        env = "SHOAL_RING",
+        value_name = "NAMESPACE/NAME",
+        conflicts_with = "config",
+        required_unless_present = "config"
+    )]
+    pub ring: Option<RingArg>,
 
-    /// The shard that this proxy is, for example kcm-0.
-    #[arg(long, env = "SHOAL_SHARD", value_name = "ID")]
-    pub shard: String,
+    /// The name that this proxy claims its shard by, followed by a random part; the Pod's name. A number at its end, as a
+    /// StatefulSet's Pods have it, says which shard it goes for first.
+    #[arg(long, env = "SHOAL_HOLDER", value_name = "POD", default_value = "shoal-proxy", requires = "ring")]
+    pub holder: String,
+
+    /// Instead of --ring: a file, or a folder of *.yaml files, with one ShardedController and its ShardMap, which never
+    /// change.
+    #[arg(long, env = "SHOAL_CONFIG", value_name = "PATH", requires = "shard")]
+    pub config: Option<PathBuf>,
+
+    /// The shard that this proxy is with --config, for example kcm-0.
+    #[arg(long, env = "SHOAL_SHARD", value_name = "ID", requires = "config")]
+    pub shard: Option<String>,
 
     /// Where the controller connects: https://IP:PORT, or http:// on a loopback address; with a member's name in
     /// front, where that cluster is reached alone. Port 0 takes a free one; the log and /configz tell which.
@@ -75,6 +91,15 @@ pub struct Args {
     pub log: String,
 }
 
+/// `NAMESPACE/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingArg {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
 /// `https://IP:PORT`, or `http://` on a loopback address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen {
@@ -117,6 +142,21 @@ impl Args {
             }
         }
         listeners
+    }
+}
+
+// === impl RingArg ===
+
+impl FromStr for RingArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((namespace, name)) if is_label(namespace) && is_label(name) => {
+                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("expected NAMESPACE/NAME, for example kube-system/kcm".to_owned()),
+        }
     }
 }
 
@@ -235,7 +275,7 @@ mod tests {
             "--shard=z",
         ];
         let args = Args::try_parse_from(given).unwrap();
-        assert_eq!((args.shard.as_str(), args.upstreams.len()), ("z", 2));
+        assert_eq!((args.shard.as_deref(), args.upstreams.len()), (Some("z"), 2));
     }
 
     #[test]
@@ -257,6 +297,23 @@ mod tests {
         assert_eq!(listeners(&twice), ["hub https://127.0.0.1:2", "east https://127.0.0.1:3"]);
         for bad in ["East=https://127.0.0.1:1", "=https://127.0.0.1:1", "east=", "east=127.0.0.1:1"] {
             assert!(bad.parse::<ListenArg>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_ring_is_live_or_in_files() {
+        let with = |more: &[&'static str]| {
+            Args::try_parse_from(["p", "--tls-dir=t", "--upstream=hub=k"].iter().chain(more))
+        };
+        let live = with(&["--ring=kube-system/kcm", "--holder=kcm-1"]).unwrap();
+        let ring = RingArg { namespace: "kube-system".into(), name: "kcm".into() };
+        assert_eq!((live.ring, live.holder.as_str()), (Some(ring), "kcm-1"));
+        assert!(with(&["--config=c", "--shard=s"]).is_ok());
+        for bad in [&[][..], &["--config=c"], &["--shard=s"], &["--ring=a/b", "--config=c", "--shard=s"]] {
+            assert!(with(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["kcm", "/kcm", "a/", "a/b/c", "A/b"] {
+            assert!(bad.parse::<RingArg>().is_err(), "{bad}");
         }
     }
 

@@ -146,6 +146,25 @@ impl LockNames {
         number.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
+    /// What the lock is, as refusals name it.
+    pub fn subject(&self) -> Subject {
+        let (group, resource) = match self.resource {
+            LockResource::Leases => ("coordination.k8s.io", "leases"),
+            LockResource::ConfigMaps => ("", "configmaps"),
+        };
+        Subject { group: group.to_owned(), resource: resource.to_owned(), name: self.original.clone() }
+    }
+
+    /// The refusal of a write to the lock by whom it is not to be held: a conflict, as if another had been first.
+    pub fn lost(&self, why: &str) -> Refusal {
+        let message = format!("Operation cannot be fulfilled on {}: {why}", self.subject());
+        Refusal::new(StatusCode::CONFLICT, "Conflict", message).about(self.subject()).because(
+            "LostLock",
+            "metadata.name",
+            why.to_owned(),
+        )
+    }
+
     fn refuse(&self, target: &Target, name: &str) -> Refusal {
         let why = format!(
             "{name:?} is the lock of one shard; this shard's is written under the name {:?}",

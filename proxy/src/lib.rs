@@ -11,12 +11,14 @@
 pub mod election;
 pub mod file;
 pub mod filter;
+pub mod identity;
 pub mod listen;
 pub mod ownership;
 pub mod reload;
 pub mod request;
 pub mod respond;
 pub mod upstream;
+pub mod view;
 
 pub mod admin;
 pub mod app;

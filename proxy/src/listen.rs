@@ -27,6 +27,7 @@ use self::{places::Place, takeover::takeover};
 use crate::{
     body::{Body, Open},
     drain::Drain,
+    identity::Attendance,
     request::accept::StatusEncoding,
     respond::Refusal,
     socket,
@@ -81,6 +82,8 @@ pub struct Listener<A, H> {
     pub places: Places,
     /// How many there are.
     pub open: IntGauge,
+    /// That there are some.
+    pub attendance: Attendance,
     /// When they end.
     pub drain: Drain,
     /// What answers their requests.
@@ -136,7 +139,7 @@ impl<A: Accept, H: Handler> Listener<A, H> {
     }
 
     async fn connection(self: Arc<Self>, tcp: TcpStream, place: Place) {
-        let _open = Open::one(self.open.clone());
+        let (_open, _attending) = (Open::one(self.open.clone()), self.attendance.one());
         let ended = tokio::select! {
             // First, so that no request is begun that this would cut.
             biased;

@@ -1,7 +1,8 @@
 //! Every metric of the proxy, declared once. Label values come from fixed sets only.
 
 use prometheus::{
-    Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
+    Encoder, Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    core::Collector,
 };
 
 /// The proxy's metrics and their registry.
@@ -34,6 +35,10 @@ pub struct Metrics {
     pub upstream_connections: IntGaugeVec,
     /// Slots that this shard owns.
     pub owned_slots: IntGauge,
+    /// How long the identity Lease holds still, in seconds.
+    pub lease_margin: Gauge,
+    /// Writes whose outcome is not known and may still come.
+    pub unknown_writes: IntGauge,
 }
 
 // === impl Metrics ===
@@ -92,6 +97,18 @@ impl Metrics {
                 &["cluster", "traffic"],
             )?,
             owned_slots: gauge(&registry, "owned_slots", "Slots that this shard owns.")?,
+            lease_margin: registered(
+                &registry,
+                Gauge::with_opts(options(
+                    "lease_margin_seconds",
+                    "How long the identity Lease holds still.",
+                ))?,
+            )?,
+            unknown_writes: gauge(
+                &registry,
+                "unknown_writes",
+                "Writes whose outcome is not known and may still come.",
+            )?,
             registry,
         })
     }

@@ -12,6 +12,7 @@
 
 pub mod lane;
 pub mod lens;
+pub mod live;
 pub mod names;
 pub mod ring;
 
@@ -20,7 +21,8 @@ use http::StatusCode;
 use shoal_api::RuleMode;
 use shoal_sharding::{Object, Part, Slot};
 
-pub use self::ring::Ring;
+pub use self::live::Live;
+pub use self::ring::{Ring, Role};
 use crate::{
     request::{
         KubeRequest,

@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     listen::token::{ListenToken, TokenError},
-    stack::{Identity, Stack},
+    stack::{Credentials, Stack},
     upstream::Upstream,
 };
 
@@ -26,7 +26,7 @@ pub fn spawn(stack: &Stack) {
             async move { upstream.reload().await }
         }));
     }
-    if let Identity::Own(token) = &stack.identity {
+    if let Credentials::Own(token) = &stack.credentials {
         let token = token.clone();
         tokio::spawn(stay_current("listen-token".to_owned(), move || reread(token.clone())));
     }

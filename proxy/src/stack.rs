@@ -4,6 +4,7 @@ mod audit;
 pub mod clusters;
 mod gate;
 mod intake;
+mod locks;
 mod reading;
 mod redraw;
 mod refused;
@@ -18,6 +19,7 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use self::clusters::{Clusters, Home};
@@ -32,10 +34,11 @@ use self::{
 use crate::{
     body::{self, Body, Boundary, Ending, Joined, Metered, Open},
     drain::Drain,
-    election::{LockNames, Locks, Touch},
+    election::LockNames,
+    identity::Life,
     listen::{Handler, token::ListenToken},
     metrics::Metrics,
-    ownership::Ring,
+    ownership::{Live, Ring, Role},
     request::{
         KubeRequest, RequestError,
         accept::{BodyType, StatusEncoding},
@@ -43,6 +46,7 @@ use crate::{
     },
     respond::Refusal,
     upstream::{Received, Traffic, user_agent::Claim},
+    view::View,
 };
 
 /// Everything that a request needs on its way.
@@ -54,9 +58,15 @@ pub struct Stack {
     /// Where requests go.
     pub clusters: Clusters,
     /// Whose credential they carry there.
-    pub identity: Identity,
+    pub credentials: Credentials,
     /// When watches end.
     pub drain: Drain,
+    /// What the controller is shown.
+    pub view: Arc<View>,
+    /// The gate; none in a ring of files.
+    pub live: Option<Arc<Live>>,
+    /// Which controller is served; none in a ring of files.
+    pub life: Option<Arc<Mutex<Life>>>,
     ids: AuditIds,
     watches: AtomicU32,
 }
@@ -70,7 +80,7 @@ pub struct Door {
 }
 
 /// Whose credential goes upstream.
-pub enum Identity {
+pub enum Credentials {
     /// The client's own.
     Client,
     /// The proxy's; clients must present the listener's token.
@@ -84,7 +94,7 @@ impl Stack {
     pub fn new(
         ring: Arc<Ring>,
         clusters: Clusters,
-        identity: Identity,
+        credentials: Credentials,
         drain: Drain,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -92,11 +102,20 @@ impl Stack {
             ring: ArcSwap::new(ring),
             metrics,
             clusters,
-            identity,
+            credentials,
             drain,
+            view: Arc::default(),
+            live: None,
+            life: None,
             ids: AuditIds::new(),
             watches: AtomicU32::new(0),
         }
+    }
+
+    /// The same in a ring whose slots come and go.
+    #[must_use]
+    pub fn with_gate(self, gate: Arc<Live>, life: Arc<Mutex<Life>>) -> Self {
+        Self { live: Some(gate), life: Some(life), ..self }
     }
 
     /// Answers a request that came through the listener of a cluster; a refusal is an answer too.
@@ -138,7 +157,7 @@ impl Stack {
 
     fn read(&self, home: Home, parts: &mut Parts) -> Result<(&Cluster, KubeRequest), Refusal> {
         // 1 listen: where the proxy has rights of its own, who asks needs its token; the path tells the cluster.
-        if let Identity::Own(token) = &self.identity {
+        if let Credentials::Own(token) = &self.credentials {
             token.check(&parts.headers)?;
         }
         let (cluster, rest) = self.clusters.route(home, &parts.uri)?;
@@ -179,6 +198,9 @@ impl Stack {
         // 8 filter: the server is asked only for what can be read on the way back, and to leave out what it can.
         let query = onward.parts.uri.query();
         let reading = Reading::of(&ring, &cluster.name, request, lock, query);
+        if ring.role == Role::Nobody && !reading.is_whole() {
+            return Err(no_shard());
+        }
         let is_refused = request.target().is_some_and(|target| cluster.refused.holds(target, Instant::now()));
         let plain = reading.ask(&mut onward.parts, !is_refused)?;
         if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
@@ -235,7 +257,7 @@ impl Stack {
 
     /// The client's credential passes as it came, unless the proxy is to use its own.
     fn authorize(&self, cluster: &Cluster, headers: &mut HeaderMap) -> Result<(), Refusal> {
-        let Identity::Own(_) = &self.identity else { return Ok(()) };
+        let Credentials::Own(_) = &self.credentials else { return Ok(()) };
         let missing = || {
             let message = format!("upstream {}: the proxy has no credential for it", cluster.name);
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
@@ -253,7 +275,7 @@ impl Stack {
         request: &KubeRequest,
         onward: &mut Onward,
     ) -> Result<(Option<&'r LockNames>, Option<Claim>), Stop> {
-        match rename_lock(&ring.locks, request, onward).await? {
+        match self.rename_lock(ring, request, onward).await? {
             Some(lock) => Ok((Some(lock), None)),
             None => Ok((None, self.pass_gate(ring, cluster, request, onward).await?)),
         }
@@ -311,28 +333,11 @@ impl Handler for Door {
     }
 }
 
-/// Puts the shard's own lock in place of the one that the controller knows, if the request is about that.
-async fn rename_lock<'r>(
-    locks: &'r Locks,
-    request: &KubeRequest,
-    onward: &mut Onward,
-) -> Result<Option<&'r LockNames>, Refusal> {
-    let Some(target) = request.target() else { return Ok(None) };
-    let touch = match locks.touch(&request.info.verb, target, request.is_write())? {
-        Touch::Create => locks.create(target, &onward.names(request).await?.name)?,
-        touch => touch,
-    };
-    match touch {
-        Touch::Lock(lock) => {
-            onward.rename(request, lock).await?;
-            Ok(Some(lock))
-        }
-        Touch::Collection => {
-            onward.select(|name| locks.selected(target, name).map(str::to_owned))?;
-            Ok(None)
-        }
-        Touch::Create | Touch::None => Ok(None),
-    }
+/// What a list or a watch is told while this proxy has no shard: never an empty list, never an unfiltered one.
+fn no_shard() -> Refusal {
+    let message = "this proxy has no shard yet, so it cannot tell what to show: it waits for one of the ring's identity \
+                   Leases to be free";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message).retry_after(1)
 }
 
 /// The head of an upgrade comes soon, as the API server's own; only what is proxied may take as long as it likes.

@@ -3,10 +3,12 @@
 //! For bodies that are held whole anyway: requests (bounded by the caller), single answers, Status.
 
 pub mod delete;
+mod holder;
 mod json;
 mod patch;
 mod protobuf;
 
+pub use self::holder::lock_holder;
 pub use self::patch::{json_of_yaml, rename_apply, rename_json_patch};
 
 use super::{Encoding, FilterError, TableRows};

@@ -44,6 +44,7 @@ fn listen(places: usize) -> (mpsc::Sender<io::Result<TcpStream>>, Drain, TaskTra
         security: Security::Plain,
         places: Places::new(places),
         open: IntGauge::new("open", "open").unwrap(),
+        attendance: Attendance::default(),
         drain: drain.clone(),
         handler: Arc::new(Echo),
     };

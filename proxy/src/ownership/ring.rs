@@ -1,9 +1,20 @@
 //! A ring as one shard sees it: compiled once, read by every request.
 
-use shoal_api::manifest;
+use shoal_api::{ShardedController, manifest};
 use shoal_sharding::{MapError, Rules, SlotMap, Slots};
 
 use crate::election::Locks;
+
+/// What this proxy is in its ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is the shard, and writes what the shard owns.
+    Holder,
+    /// It keeps its controller warm for the shard, and writes nothing.
+    Standby,
+    /// It has no shard, and shows and writes nothing that is shared out.
+    Nobody,
+}
 
 /// What a shard knows of its ring.
 #[derive(Clone, Debug)]
@@ -12,7 +23,9 @@ pub struct Ring {
     pub name: String,
     /// The namespace of its `ShardedController`.
     pub namespace: String,
-    /// This shard.
+    /// What this proxy is for that shard.
+    pub role: Role,
+    /// The shard; empty for nobody.
     pub shard: String,
     /// How many times this shard's identity has been claimed.
     pub term: u64,
@@ -26,6 +39,10 @@ pub struct Ring {
     pub shard_selector: Option<String>,
     /// The leader election locks.
     pub locks: Locks,
+    /// Whether the shard's lock is to run out, so that the controller ends and begins anew.
+    pub lapses: bool,
+    /// Which edition of the `ShardedController` this is; 0 for a file.
+    generation: i64,
     /// `<ring>/<shard>@<term>`, as it stands in the User-Agent.
     pub agent: String,
 }
@@ -77,6 +94,9 @@ impl Ring {
         let slots = map.slots_of(shard);
         Ok(Self {
             locks: Locks::new(&spec.leader_election.locks, &name, shard),
+            lapses: false,
+            generation: 0,
+            role: Role::Holder,
             shard_selector: shoal_sharding::shard_selector(&slots),
             slots,
             rules: Rules::new(&spec.resources),
@@ -87,6 +107,42 @@ impl Ring {
             term,
             map,
         })
+    }
+
+    /// The ring as it is now for a proxy whose part in it changes. Without a map nobody owns anything.
+    pub fn live(
+        controller: &ShardedController,
+        role: Role,
+        (shard, term): (&str, u64),
+        map: Option<SlotMap>,
+        lapses: bool,
+    ) -> Self {
+        let metadata = &controller.metadata;
+        let name = metadata.name.clone().unwrap_or_default();
+        let map = map.unwrap_or_else(SlotMap::orphaned);
+        let slots = if role == Role::Holder { map.slots_of(shard) } else { Slots::NONE };
+        let seat = if role == Role::Holder { shard } else { "standby" };
+        Self {
+            agent: format!("{name}/{seat}@{term}"),
+            locks: Locks::new(&controller.spec.leader_election.locks, &name, shard),
+            lapses,
+            generation: metadata.generation.unwrap_or_default(),
+            role,
+            shard_selector: None,
+            slots,
+            rules: Rules::new(&controller.spec.resources),
+            shard: shard.to_owned(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name,
+            term,
+            map,
+        }
+    }
+
+    /// Whether requests are served otherwise by the other.
+    pub fn differs(&self, other: &Self) -> bool {
+        let of = |ring: &Self| (ring.role, ring.term, ring.map.version(), ring.lapses, ring.generation);
+        of(self) != of(other) || self.shard != other.shard
     }
 }
 

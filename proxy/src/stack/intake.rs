@@ -106,6 +106,18 @@ impl Onward {
         object::view(&bytes, encoding?).map_err(|error| unreadable(&error))
     }
 
+    /// The identity that a lock in the body is held by; none if it says none, or is no whole object.
+    pub(super) async fn lock_holder(&mut self, request: &KubeRequest) -> Result<Option<String>, Refusal> {
+        let bytes = self.read().await?;
+        Ok(match request.body {
+            BodyType::Protobuf => object::lock_holder(&bytes, Encoding::Protobuf),
+            BodyType::Yaml | BodyType::ApplyYaml => {
+                object::json_of_yaml(&bytes).ok().and_then(|json| object::lock_holder(&json, Encoding::Json))
+            }
+            _ => object::lock_holder(&bytes, Encoding::Json),
+        })
+    }
+
     /// Puts a name into the object in the body, which came without one; or another in place of that.
     pub(super) async fn give_name(&mut self, request: &KubeRequest, name: &str) -> Result<(), Refusal> {
         let (bytes, encoding) = self.object(request).await?;

@@ -1,0 +1,363 @@
+//! The Leases that this proxy holds: its identity, or the one that makes it a standby. One call to the hub at a time.
+
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
+use kube::{Api, api::DeleteParams};
+use shoal_api::{Lock, LockResource, ShardMap, names};
+use shoal_sharding::{
+    Acks, Moment, SlotMap,
+    identity::{Left, Seat},
+    kube::{
+        Fault,
+        lease::{self, Held},
+    },
+    times,
+};
+
+use super::{Goal, Hub, Identity, News, hub::in_time};
+
+/// What is held, and what was last written there.
+#[derive(Debug, Default)]
+pub(super) struct Tenancy {
+    identity: Option<Held>,
+    standby: Option<Held>,
+    /// When the last call about a Lease that is held began.
+    renewed: Moment,
+    /// What the identity Lease says of the moves.
+    written: Acks,
+    /// Whether a call is under way.
+    calling: bool,
+    /// Whether the identity Lease was deleted: it is made anew.
+    deleted: bool,
+    /// Why the identity is to be given back.
+    leaves: Option<Left>,
+}
+
+/// Why a call to the hub brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    /// The hub's answer, or none.
+    #[error("{0}")]
+    Fault(#[from] Fault),
+    /// The Lease was claimed, but the map could not be read.
+    #[error("the map could not be read: {0}")]
+    Map(#[source] kube::Error),
+    /// It took too long.
+    #[error("the hub took too long")]
+    Late,
+    /// Somebody else holds the Lease, or nobody does: it was taken away.
+    #[error("it was taken away")]
+    Taken,
+    /// The Lease was deleted.
+    #[error("it was deleted")]
+    Deleted,
+}
+
+/// A call to the hub that has ended.
+#[derive(Debug)]
+pub(super) enum Called {
+    /// An identity was claimed, and the map read after that.
+    Claimed { shard: String, sent: Moment, outcome: Result<(Held, Option<Box<ShardMap>>), Failed> },
+    /// A standby Lease was claimed.
+    StandsBy { shard: String, outcome: Result<Held, Failed> },
+    /// A Lease was renewed.
+    Renewed { sent: Moment, acks: Acks, outcome: Result<Held, Failed> },
+    /// Leases were given back.
+    Released,
+}
+
+// === impl Tenancy ===
+
+impl Tenancy {
+    /// The identity.
+    pub(super) fn identity(&self) -> Option<&Held> {
+        self.identity.as_ref()
+    }
+
+    /// The shard that this proxy stands by for.
+    pub(super) fn standby(&self) -> Option<&str> {
+        self.standby.as_ref().map(|held| held.shard.as_str())
+    }
+
+    /// Whether nothing is held and nothing is under way.
+    pub(super) fn is_over(&self) -> bool {
+        self.identity.is_none() && self.standby.is_none() && !self.calling
+    }
+
+    /// When the Lease has to be renewed.
+    pub(super) fn next_renewal(&self) -> Option<Moment> {
+        let holds = self.identity.is_some() || self.standby.is_some();
+        (holds && !self.calling).then(|| self.renewed + times::RENEW)
+    }
+
+    /// Gives everything back as soon as that is possible.
+    pub(super) fn leave(&mut self, left: Left) {
+        if self.identity.is_some() || self.standby.is_some() {
+            self.leaves.get_or_insert(left);
+        }
+    }
+
+    fn forget(&mut self) {
+        *self = Self { calling: self.calling, ..Self::default() };
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// Begins the next call to the hub, if one is due.
+    pub(super) fn call(&mut self, now: Moment) {
+        if self.tenancy.calling {
+            return;
+        }
+        if self.is_surplus() {
+            self.tenancy.leave(Left::Graceful);
+        }
+        if let Some(left) = self.tenancy.leaves {
+            if !self.live.shard().is_busy(now) {
+                self.release(left);
+            }
+        } else if self.tenancy.identity.is_some() {
+            self.renew_identity(now);
+        } else {
+            match self.goal(now) {
+                Goal::Identity(shard) => self.claim(shard, now),
+                Goal::Standby(shard) => self.stand_by(shard),
+                Goal::Wait(_) => self.renew_standby(now),
+            }
+        }
+    }
+
+    /// Whether the ring has become too small for this shard, and its slots are with others.
+    fn is_surplus(&self) -> bool {
+        let (Some(held), Some(map)) = (&self.tenancy.identity, &self.map) else { return false };
+        let number = names::shard_number(&self.hub.ring, &held.shard);
+        let owns = |slot| map.entry(slot).owner.as_deref() == Some(held.shard.as_str());
+        number.is_some_and(|number| number >= self.controller.spec.shards)
+            && !(0..=u8::MAX).map(shoal_sharding::Slot).any(owns)
+    }
+
+    fn begin(&mut self, call: impl Future<Output = Called> + Send + 'static) {
+        self.tenancy.calling = true;
+        let news = self.news.clone();
+        tokio::spawn(async move {
+            let _ = news.send(News::Called(Box::new(call.await))).await;
+        });
+    }
+
+    fn claim(&mut self, shard: String, now: Moment) {
+        let (hub, holder) = (self.hub.clone(), self.holder.clone());
+        let Some(free) = self.leases.get(Seat::Identity, &shard).cloned() else { return };
+        let locks = self.controller.spec.leader_election.locks.clone();
+        tracing::info!(shard, "claiming the identity");
+        self.begin(async move {
+            let claim = async {
+                let held = lease::claim(&hub.leases(), Seat::Identity, &free, &holder).await?;
+                free_locks(&hub, &locks, &shard).await;
+                // The watch may show an older map than the one that goes with this term.
+                match hub.map().await {
+                    Ok(map) => Ok((held, map.map(Box::new))),
+                    Err(error) => {
+                        give_back(&hub.leases(), &held, Left::Graceful).await;
+                        Err(Failed::Map(error))
+                    }
+                }
+            };
+            let outcome = in_time(claim).await.unwrap_or(Err(Failed::Late));
+            Called::Claimed { shard, sent: now, outcome }
+        });
+    }
+
+    fn stand_by(&mut self, shard: String) {
+        let (hub, holder) = (self.hub.clone(), self.holder.clone());
+        let Some(free) = self.leases.get(Seat::Standby, &shard).cloned() else { return };
+        self.begin(async move {
+            let leases = hub.leases();
+            let claim = in_time(lease::claim(&leases, Seat::Standby, &free, &holder)).await;
+            let outcome = claim.map_or(Err(Failed::Late), |claimed| claimed.map_err(Failed::from));
+            Called::StandsBy { shard, outcome }
+        });
+    }
+
+    fn renew_identity(&mut self, now: Moment) {
+        let acks = self.live.shard().acks();
+        let Some(held) = self.tenancy.identity.clone() else { return };
+        if now >= self.tenancy.renewed + times::RENEW || acks != self.tenancy.written {
+            self.renew(held, acks, now);
+        }
+    }
+
+    fn renew_standby(&mut self, now: Moment) {
+        let Some(held) = self.tenancy.standby.clone() else { return };
+        if now >= self.tenancy.renewed + times::RENEW {
+            self.renew(held, Acks::default(), now);
+        }
+    }
+
+    fn renew(&mut self, held: Held, acks: Acks, now: Moment) {
+        self.tenancy.renewed = now;
+        let (hub, deleted) = (self.hub.clone(), self.tenancy.deleted);
+        self.begin(async move {
+            let renewal = async {
+                let leases = hub.leases();
+                if deleted { recreated(&hub, &held).await } else { kept(&leases, &held, &acks).await }
+            };
+            let outcome = in_time(renewal).await.unwrap_or(Err(Failed::Late));
+            // A Lease that was made anew says nothing of the moves yet.
+            let acks = if deleted { Acks::default() } else { acks };
+            Called::Renewed { sent: now, acks, outcome }
+        });
+    }
+
+    fn release(&mut self, left: Left) {
+        let (hub, held) = (self.hub.clone(), self.tenancy.identity.take());
+        let standby = self.tenancy.standby.take();
+        self.tenancy.leaves = None;
+        tracing::info!(%left, "giving the identity back");
+        self.begin(async move {
+            let api = hub.leases();
+            for held in held.iter().chain(&standby) {
+                give_back(&api, held, left).await;
+            }
+            Called::Released
+        });
+    }
+
+    pub(super) fn take_call(&mut self, called: Called) {
+        self.tenancy.calling = false;
+        match called {
+            Called::Claimed { shard, sent, outcome: Ok((held, map)) } => {
+                self.begin_term(shard, held, sent, map);
+            }
+            Called::Claimed { shard, outcome: Err(error), .. } => {
+                tracing::info!(shard, %error, "the identity was not claimed");
+                self.leases.lost(&names::identity_lease(&shard));
+            }
+            Called::StandsBy { outcome: Ok(held), .. } => {
+                tracing::info!(shard = held.shard, "standing by");
+                self.tenancy.standby = Some(held);
+                self.follow();
+            }
+            Called::StandsBy { shard, outcome: Err(_) } => self.leases.lost(&names::standby_lease(&shard)),
+            Called::Renewed { sent, acks, outcome } => self.renewed(sent, acks, outcome),
+            Called::Released => {}
+        }
+    }
+
+    /// A term begins: the gate takes its deadline from before the claim was sent, and the map from after it.
+    fn begin_term(&mut self, shard: String, held: Held, sent: Moment, map: Option<Box<ShardMap>>) {
+        tracing::info!(shard, term = held.term, "the identity is claimed");
+        {
+            let mut gate = self.live.shard();
+            gate.become_shard(shard);
+            gate.renewed(sent);
+        }
+        let standby = self.tenancy.standby.take();
+        self.tenancy = Tenancy { identity: Some(held), renewed: sent, ..Tenancy::default() };
+        if let Some(standby) = standby {
+            let hub = self.hub.clone();
+            tokio::spawn(async move { give_back(&hub.leases(), &standby, Left::Graceful).await });
+        }
+        let read = map.and_then(|map| SlotMap::try_from(&map.spec).ok());
+        let newer = |read: &SlotMap| self.map.as_ref().is_none_or(|seen| seen.version() <= read.version());
+        if let Some(read) = read.filter(newer) {
+            self.map = Some(read);
+        }
+        self.follow();
+    }
+
+    fn renewed(&mut self, sent: Moment, acks: Acks, outcome: Result<Held, Failed>) {
+        let identity = self.tenancy.identity.is_some();
+        match outcome {
+            Ok(held) if identity => {
+                self.tenancy.identity = Some(held);
+                (self.tenancy.written, self.tenancy.deleted) = (acks, false);
+                self.live.shard().renewed(sent);
+                self.live.tell();
+            }
+            Ok(held) => self.tenancy.standby = Some(held),
+            Err(Failed::Deleted) if identity => {
+                tracing::warn!("the identity Lease was deleted: no write passes until it is made anew");
+                self.live.shard().lapse();
+                (self.tenancy.deleted, self.tenancy.renewed) = (true, Moment::default());
+            }
+            Err(error @ (Failed::Taken | Failed::Deleted)) => {
+                tracing::warn!(%error, "the Lease is lost: no write passes");
+                if identity {
+                    self.live.shard().lapse();
+                }
+                self.tenancy.forget();
+            }
+            Err(error @ (Failed::Fault(_) | Failed::Map(_) | Failed::Late)) => {
+                tracing::warn!(%error, "the Lease was not renewed");
+            }
+        }
+    }
+}
+
+/// Renews a Lease. One that has changed may still be held: a renewal whose answer was lost, or another's label.
+async fn kept(leases: &Api<Lease>, held: &Held, acks: &Acks) -> Result<Held, Failed> {
+    match lease::renew(leases, held, acks).await {
+        Err(Fault::Conflict(_)) => {}
+        Err(Fault::NotFound(_)) => return Err(Failed::Deleted),
+        other => return Ok(other?),
+    }
+    match lease::read(leases, held.seat, &held.shard).await {
+        Ok(read) => Ok(lease::renew(leases, &held.at(&read).ok_or(Failed::Taken)?, acks).await?),
+        Err(Fault::NotFound(_)) => Err(Failed::Deleted),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Makes an identity Lease anew that was deleted. If another is there already, it is the coordinator's.
+async fn recreated(hub: &Hub, held: &Held) -> Result<Held, Failed> {
+    match lease::recreate(&hub.leases(), &hub.ring, held).await {
+        Err(Fault::AlreadyExists(_)) => Err(Failed::Taken),
+        other => Ok(other?),
+    }
+}
+
+async fn give_back(leases: &Api<Lease>, held: &Held, left: Left) {
+    let given = async {
+        match lease::release(leases, held, left).await {
+            Err(Fault::Conflict(_)) => {
+                let read = lease::read(leases, held.seat, &held.shard).await?;
+                match held.at(&read) {
+                    Some(held) => lease::release(leases, &held, left).await,
+                    None => Ok(()),
+                }
+            }
+            other => other,
+        }
+    };
+    match in_time(given).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => {
+            tracing::warn!(%error, "the Lease could not be given back; it runs out by itself");
+        }
+        None => tracing::warn!("the Lease could not be given back in time; it runs out by itself"),
+    }
+}
+
+/// Frees the shard's own locks from whoever held them in an earlier term, so that its controller need not wait for them to
+/// run out. Their holder can no longer write.
+async fn free_locks(hub: &Hub, locks: &[Lock], shard: &str) {
+    for lock in locks {
+        let (name, client) = (format!("{}-{shard}", lock.name), hub.client().clone());
+        let params = DeleteParams::default();
+        let freed = match lock.resource {
+            LockResource::Leases => {
+                Api::<Lease>::namespaced(client, &lock.namespace).delete(&name, &params).await.map(drop)
+            }
+            LockResource::ConfigMaps => {
+                Api::<ConfigMap>::namespaced(client, &lock.namespace).delete(&name, &params).await.map(drop)
+            }
+        };
+        match freed {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => {
+                tracing::warn!(name, %error, "the last holder's lock could not be freed; it runs out by itself");
+            }
+            Ok(()) => {}
+        }
+    }
+}

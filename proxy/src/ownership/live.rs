@@ -1,0 +1,115 @@
+//! The gate of a live ring: the shard's state behind a lock, and a clock.
+//!
+//! The lock is held for a few instructions and never over an await.
+
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use shoal_sharding::{
+    Moment, Shard, Slot,
+    shard::{Outcome, Shut, Ticket},
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+/// How long a write waits for a slot that is on its way to this shard.
+const ARRIVAL: Duration = Duration::from_secs(2);
+
+/// The gate.
+pub struct Live {
+    shard: Mutex<Shard>,
+    begun: Instant,
+    /// Changes with each step that may let a write in, or a slot go.
+    steps: watch::Sender<()>,
+}
+
+/// A write that was let in. It counts as one of unknown outcome unless it is told otherwise.
+pub struct Entered<'a> {
+    live: &'a Live,
+    ticket: Ticket,
+    outcome: Outcome,
+}
+
+// === impl Live ===
+
+impl Live {
+    /// A gate without a shard: it is shut.
+    pub fn new() -> Self {
+        Self { shard: Mutex::new(Shard::new("")), begun: Instant::now(), steps: watch::Sender::new(()) }
+    }
+
+    /// The shard's state. Let go of it before anything is awaited.
+    pub fn shard(&self) -> MutexGuard<'_, Shard> {
+        self.shard.lock()
+    }
+
+    /// Now, on this gate's clock.
+    pub fn now(&self) -> Moment {
+        Moment::default() + self.begun.elapsed()
+    }
+
+    /// When a moment of this gate's clock is.
+    pub fn instant(&self, moment: Moment) -> Instant {
+        self.begun + moment.since(Moment::default())
+    }
+
+    /// Tells whoever waits that the state has changed.
+    pub fn tell(&self) {
+        self.steps.send_replace(());
+    }
+
+    /// What tells of changes from now on.
+    pub fn steps(&self) -> watch::Receiver<()> {
+        self.steps.subscribe()
+    }
+
+    /// Lets a write in; waits a little for a slot that is on its way here.
+    pub async fn enter(&self, slot: Slot) -> Result<Entered<'_>, Shut> {
+        let (mut steps, deadline) = (self.steps(), Instant::now() + ARRIVAL);
+        loop {
+            let entered = self.shard().enter(slot, self.now());
+            match entered {
+                Ok(ticket) => return Ok(Entered { live: self, ticket, outcome: Outcome::Unknown }),
+                Err(Shut::Arriving) => {}
+                Err(shut) => return Err(shut),
+            }
+            if timeout_at(deadline, steps.changed()).await.is_err() {
+                return Err(Shut::Arriving);
+            }
+        }
+    }
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// === impl Entered ===
+
+impl Entered<'_> {
+    /// The slot, and the epoch that the write is sent under.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Whether the write may be sent now.
+    pub fn still(&self) -> Result<(), Shut> {
+        self.live.shard().still(self.ticket, self.live.now())
+    }
+
+    /// The API server has answered, or never got it.
+    pub fn known(&mut self) {
+        self.outcome = Outcome::Known;
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.live.shard().leave(self.ticket, self.outcome, self.live.now());
+        self.live.tell();
+    }
+}
