@@ -4,6 +4,8 @@
 // there are and which generation that is about. When it is deleted they are deleted first. The controller is written
 // the usual way: a finalizer, CreateOrUpdate, DeleteAllOf, a status update, events, and leader election.
 //
+// With --websites it is a controller over Websites instead, see websites.go.
+//
 // With --speed=N the clocks of the informers run N times as fast: watches end, and caches are told everything again,
 // after an Nth of the time.
 package main
@@ -49,15 +51,16 @@ type reconciler struct {
 
 func main() {
 	group := flag.String("group", "", "the API group of the Gadgets")
+	websites := flag.Bool("websites", false, "work on Websites, not on Gadgets")
 	speed := flag.Int("speed", 1, "how many times as fast the clocks of the informers run")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	if err := run(*group, *speed); err != nil {
+	if err := run(*group, *speed, *websites); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(group string, speed int) error {
+func run(group string, speed int, websites bool) error {
 	// Of --kubeconfig, a flag that controller-runtime brings.
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -65,23 +68,32 @@ func run(group string, speed int) error {
 	}
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return faster{next, speed} })
-	manager, err := newManager(config, group, speed)
+	build := func() (ctrl.Manager, error) { return newManager(config, group, speed) }
+	if websites {
+		build = func() (ctrl.Manager, error) { return newWebmaster(config, speed) }
+	}
+	manager, err := build()
 	if err != nil {
 		return err
 	}
 	return manager.Start(ctrl.SetupSignalHandler())
 }
 
-func newManager(config *rest.Config, group string, speed int) (ctrl.Manager, error) {
+// options are those of a manager that elects its leader by the lock of that name.
+func options(lock string, speed int) ctrl.Options {
 	period := resync / time.Duration(speed)
-	manager, err := ctrl.NewManager(config, ctrl.Options{
+	return ctrl.Options{
 		Cache:                         cache.Options{SyncPeriod: &period},
 		Metrics:                       server.Options{BindAddress: "0"},
 		LeaderElection:                true,
-		LeaderElectionID:              "gadgets." + group,
+		LeaderElectionID:              lock,
 		LeaderElectionNamespace:       "kube-system",
 		LeaderElectionReleaseOnCancel: true,
-	})
+	}
+}
+
+func newManager(config *rest.Config, group string, speed int) (ctrl.Manager, error) {
+	manager, err := ctrl.NewManager(config, options("gadgets."+group, speed))
 	if err != nil {
 		return nil, err
 	}
