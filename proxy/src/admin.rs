@@ -43,6 +43,8 @@ const CONNECTIONS: usize = 16;
 pub struct Config {
     /// The ring, `namespace/name`.
     pub ring: String,
+    /// What the proxy is for that shard.
+    pub role: &'static str,
     /// This shard.
     pub shard: String,
     /// Its term.
@@ -73,8 +75,8 @@ struct Pages(Router);
 /// The state behind the admin pages.
 #[derive(Clone)]
 pub struct Admin {
-    /// What the proxy is set to.
-    pub config: Arc<Config>,
+    /// Tells what the proxy is set to now.
+    pub config: Arc<dyn Fn() -> Config + Send + Sync>,
     /// Whether it is ready.
     pub readiness: Readiness,
     /// Whether it is to end.
@@ -149,7 +151,7 @@ fn listener(socket: TcpListener, pages: Router, open: IntGauge) -> Listener<TcpL
 }
 
 async fn configz(State(admin): State<Admin>) -> Response {
-    Json(&*admin.config).into_response()
+    Json((admin.config)()).into_response()
 }
 
 async fn drain(State(admin): State<Admin>) -> &'static str {
@@ -168,7 +170,8 @@ async fn readyz(State(admin): State<Admin>) -> Response {
     if admin.readiness.is_set() {
         return "ok\n".into_response();
     }
-    let hub = admin.config.upstreams.first().map_or("?", |(_, url)| url);
+    let config = (admin.config)();
+    let hub = config.upstreams.first().map_or("?", |(_, url)| url);
     (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: no connection to {hub} yet\n")).into_response()
 }
 
@@ -186,15 +189,17 @@ mod tests {
     use super::*;
 
     async fn drained(address: &str) -> (StatusCode, bool) {
-        let config = Config {
+        let address: SocketAddr = address.parse().unwrap();
+        let config = move || Config {
             ring: String::new(),
+            role: "holder",
             shard: String::new(),
             term: 1,
             map_version: 1,
             owned_slots: 0,
             listen: String::new(),
             listeners: Vec::new(),
-            metrics: address.parse().unwrap(),
+            metrics: address,
             upstreams: Vec::new(),
             version: "",
         };
@@ -205,7 +210,7 @@ mod tests {
             drain: drain.clone(),
             metrics,
         };
-        let pages = TowerToHyperService::new(admin.pages(address.parse().unwrap()));
+        let pages = TowerToHyperService::new(admin.pages(address));
         let request = Request::post("/drain").body(Empty::<bytes::Bytes>::new()).unwrap();
         (pages.call(request).await.unwrap().status(), drain.has_begun())
     }

@@ -147,15 +147,16 @@ async fn listener(
 
 async fn start_admin(
     args: &Args,
-    stack: &Stack,
+    stack: &Arc<Stack>,
     listening: Vec<(String, Listen)>,
     readiness: Readiness,
 ) -> Result<(), Failure> {
     let (admin, metrics) = (bind(args.admin).await?, bind(args.metrics).await?);
-    let config = describe(stack, &listening, metrics.local_addr()?);
-    tracing::info!(admin = %admin.local_addr()?, config = serde_json::to_string(&config)?, "serving");
+    let (described, address) = (stack.clone(), metrics.local_addr()?);
+    let config = Arc::new(move || describe(&described, &listening, address));
+    tracing::info!(admin = %admin.local_addr()?, config = serde_json::to_string(&config())?, "serving");
     let (drain, measured) = (stack.drain.clone(), stack.metrics.clone());
-    let state = Admin { config: Arc::new(config), readiness, drain, metrics: measured };
+    let state = Admin { config, readiness, drain, metrics: measured };
     let (admin, metrics) = (admin.into_std()?, metrics.into_std()?);
     thread::Builder::new().name("admin".to_owned()).spawn(move || {
         let served = runtime().and_then(|runtime| runtime.block_on(state.serve(admin, metrics)));
@@ -228,6 +229,7 @@ fn describe(stack: &Stack, listening: &[(String, Listen)], metrics: SocketAddr) 
     let ring = stack.ring.load();
     Config {
         ring: format!("{}/{}", ring.namespace, ring.name),
+        role: ring.role.name(),
         shard: ring.shard.clone(),
         term: ring.term,
         map_version: ring.map.version(),

@@ -98,6 +98,7 @@ pub struct Identity {
     ends: bool,
     /// Changes of the view go one after the other, in the order in which they were asked for.
     turns: Arc<tokio::sync::Mutex<()>>,
+    arrivals: moves::Arrivals,
 }
 
 /// How the rest of the program speaks to the task.
@@ -164,6 +165,7 @@ impl Identity {
             lapses: false,
             ends: false,
             turns: Arc::default(),
+            arrivals: moves::Arrivals::default(),
         };
         tokio::spawn(this.run(told));
         Handle { news }
@@ -320,6 +322,7 @@ impl Identity {
         let owned = shard.slots(|phase| matches!(phase, shoal_sharding::Phase::Open(_)));
         metrics.owned_slots.set(i64::try_from(owned.len()).unwrap_or_default());
         metrics.lease_margin.set(shard.margin(now).as_secs_f64());
+        metrics.term.set(self.tenancy.identity().map_or(0, |held| held.term));
         metrics.unknown_writes.set(i64::try_from(shard.unknowns()).unwrap_or_default());
     }
 

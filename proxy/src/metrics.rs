@@ -1,9 +1,12 @@
 //! Every metric of the proxy, declared once. Label values come from fixed sets only.
 
 use prometheus::{
-    Encoder, Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
-    core::Collector,
+    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder, core::Collector,
 };
+
+/// From a map that is followed at once to a deposed shard's slots.
+const HANDOVER_SECONDS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
 /// The proxy's metrics and their registry.
 pub struct Metrics {
@@ -35,6 +38,15 @@ pub struct Metrics {
     pub upstream_connections: IntGaugeVec,
     /// Slots that this shard owns.
     pub owned_slots: IntGauge,
+    /// The version of the map that is followed.
+    pub map_version: IntGauge,
+    /// The term of this shard's identity; 0 without one.
+    pub term: IntGauge,
+    /// Slots that came and went, by direction: `gained`, `released` after all writes had ended, `lost` without that.
+    pub moved_slots: IntCounterVec,
+    /// How long the parts of a hand-over took here, by phase: `prepare`, `drain`, `hide`, `show`, and `whole`, from when the
+    /// last owner was told to let go until the gate opened.
+    pub handover: HistogramVec,
     /// How long the identity Lease holds still, in seconds.
     pub lease_margin: Gauge,
     /// Writes whose outcome is not known and may still come.
@@ -97,6 +109,25 @@ impl Metrics {
                 &["cluster", "traffic"],
             )?,
             owned_slots: gauge(&registry, "owned_slots", "Slots that this shard owns.")?,
+            map_version: gauge(&registry, "map_version", "The version of the ShardMap that is followed.")?,
+            term: gauge(&registry, "term", "The term of this shard's identity; 0 without one.")?,
+            moved_slots: counters(
+                &registry,
+                "moved_slots_total",
+                "Slots that came to this shard and went from it.",
+                &["direction"],
+            )?,
+            handover: registered(
+                &registry,
+                HistogramVec::new(
+                    HistogramOpts::from(options(
+                        "handover_seconds",
+                        "How long the parts of a hand-over took.",
+                    ))
+                    .buckets(HANDOVER_SECONDS.to_vec()),
+                    &["phase"],
+                )?,
+            )?,
             lease_margin: registered(
                 &registry,
                 Gauge::with_opts(options(

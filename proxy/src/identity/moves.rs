@@ -1,14 +1,47 @@
 //! Following the map: what the view is asked to do, and what the gate is told when it has.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use shoal_api::{HandoverMode, ShardMap};
-use shoal_sharding::{Moment, SlotMap, Slots, shard::Asked};
+use shoal_api::{HandoverMode, ShardMap, SlotState};
+use shoal_sharding::{Moment, Slot, SlotMap, Slots, shard::Asked};
+use tokio::time::Instant;
 
 use super::{Identity, News};
+use crate::metrics::Metrics;
 
 /// How often slots that are to go are looked at while a write of unknown outcome holds them.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
+
+/// When slots that come here began to leave their last owner.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals(BTreeMap<Slot, Instant>);
+
+// === impl Arrivals ===
+
+impl Arrivals {
+    /// Notes what is on its way to that shard, and forgets what goes elsewhere.
+    fn follow(&mut self, map: &SlotMap, shard: &str) {
+        for slot in Slots::ALL.iter() {
+            let entry = map.entry(slot);
+            let comes = entry.state == SlotState::Draining && entry.to.as_deref() == Some(shard);
+            if comes {
+                self.0.entry(slot).or_insert_with(Instant::now);
+            } else if entry.owner.as_deref() != Some(shard) {
+                self.0.remove(&slot);
+            }
+        }
+    }
+
+    /// These slots are open: counts one hand-over for all that began together.
+    fn opened(&mut self, slots: &Slots, metrics: &Metrics) {
+        let begun = slots.iter().filter_map(|slot| self.0.remove(&slot)).min();
+        if let Some(begun) = begun {
+            metrics.handover.with_label_values(&["whole"]).observe(begun.elapsed().as_secs_f64());
+        }
+    }
+}
+
+// === impl Identity ===
 
 impl Identity {
     /// A map was read. One that is unsound or older leaves the last in force.
@@ -29,7 +62,9 @@ impl Identity {
     /// Does what the map asks of this shard. A standby is shown what its shard owns.
     pub(super) fn follow(&mut self) {
         let Some(map) = self.map.clone() else { return };
-        if self.tenancy.identity().is_some() {
+        self.stack.metrics.map_version.set(map.version());
+        if let Some(held) = self.tenancy.identity() {
+            self.arrivals.follow(&map, &held.shard);
             let asked = self.live.shard().follow(&map);
             match asked {
                 Ok(asked) => self.carry_out(&asked),
@@ -50,13 +85,21 @@ impl Identity {
         }
         if !prepare.is_empty() {
             let (view, news) = (self.view.clone(), self.news.clone());
+            let timer = self.stack.metrics.handover.with_label_values(&["prepare"]).start_timer();
             tokio::spawn(async move {
                 view.prepare(prepare).await;
+                timer.observe_duration();
                 let _ = news.send(News::Prepared(prepare)).await;
             });
         }
         self.show(show);
+        self.count("lost", &lost);
         self.lose(lost, HandoverMode::Freeze);
+    }
+
+    fn count(&self, direction: &str, slots: &Slots) {
+        let counter = self.stack.metrics.moved_slots.with_label_values(&[direction]);
+        counter.inc_by(u64::try_from(slots.len()).unwrap_or_default());
     }
 
     fn show(&self, slots: Slots) {
@@ -64,9 +107,11 @@ impl Identity {
             return;
         }
         let (view, news, turns) = (self.view.clone(), self.news.clone(), self.turns.clone());
+        let timer = self.stack.metrics.handover.with_label_values(&["show"]).start_timer();
         tokio::spawn(async move {
             let _turn = turns.lock().await;
             view.show(slots).await;
+            timer.observe_duration();
             let _ = news.send(News::Shown(slots)).await;
         });
     }
@@ -76,9 +121,11 @@ impl Identity {
             return;
         }
         let (view, news, turns) = (self.view.clone(), self.news.clone(), self.turns.clone());
+        let timer = self.stack.metrics.handover.with_label_values(&["hide"]).start_timer();
         tokio::spawn(async move {
             let _turn = turns.lock().await;
             view.lose(slots, mode).await;
+            timer.observe_duration();
             let _ = news.send(News::Lost(slots)).await;
         });
     }
@@ -87,6 +134,8 @@ impl Identity {
     pub(super) fn open(&mut self, slots: &Slots) {
         self.live.shard().shown(slots);
         self.live.tell();
+        self.arrivals.opened(slots, &self.stack.metrics);
+        self.count("gained", slots);
     }
 
     /// Takes slots out of the view that have come to rest.
@@ -95,6 +144,7 @@ impl Identity {
         if idle.is_empty() {
             return;
         }
+        self.count("released", &idle);
         match self.mode() {
             HandoverMode::Restart => {
                 self.lapses = true;

@@ -75,6 +75,19 @@ pub enum RingError {
     },
 }
 
+// === impl Role ===
+
+impl Role {
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holder => "holder",
+            Self::Standby => "standby",
+            Self::Nobody => "none",
+        }
+    }
+}
+
 // === impl Ring ===
 
 impl Ring {
