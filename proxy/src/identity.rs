@@ -298,7 +298,8 @@ impl Identity {
             holder: &self.holder,
             standby: self.tenancy.standby(),
         };
-        self.leases.goal(seeker, now)
+        let owns = |shard: &str| self.map.as_ref().is_some_and(|map| map.names(shard));
+        self.leases.goal(seeker, owns, now)
     }
 
     /// What requests are served by from now on.

@@ -92,6 +92,11 @@ impl SlotMap {
         owned.then_some(entry.epoch)
     }
 
+    /// Whether any slot has `shard` as its owner, in whatever state.
+    pub fn names(&self, shard: &str) -> bool {
+        self.ranges.iter().any(|range| range.owner.as_deref() == Some(shard))
+    }
+
     /// The slots that `shard` may write.
     pub fn slots_of(&self, shard: &str) -> Slots {
         (0..=u8::MAX).map(Slot).filter(|slot| self.owned_at(*slot, shard).is_some()).collect()

@@ -13,7 +13,7 @@ use shoal_sharding::{
     times,
 };
 
-use super::{Goal, Hub, Identity, News, hub::in_time};
+use super::{Goal, Hub, Identity, News, hub::in_time, seat::is_given_away};
 
 /// What is held, and what was last written there.
 #[derive(Debug, Default)]
@@ -41,6 +41,9 @@ pub(super) enum Failed {
     /// The Lease was claimed, but the map could not be read.
     #[error("the map could not be read: {0}")]
     Map(#[source] kube::Error),
+    /// The slots of the shard are still being given to others.
+    #[error("its slots are still being given to others")]
+    GivenAway,
     /// It took too long.
     #[error("the hub took too long")]
     Late,
@@ -131,9 +134,7 @@ impl Identity {
     fn is_surplus(&self) -> bool {
         let (Some(held), Some(map)) = (&self.tenancy.identity, &self.map) else { return false };
         let number = names::shard_number(&self.hub.ring, &held.shard);
-        let owns = |slot| map.entry(slot).owner.as_deref() == Some(held.shard.as_str());
-        number.is_some_and(|number| number >= self.controller.spec.shards)
-            && !(0..=u8::MAX).map(shoal_sharding::Slot).any(owns)
+        number.is_some_and(|number| number >= self.controller.spec.shards) && !map.names(&held.shard)
     }
 
     fn begin(&mut self, call: impl Future<Output = Called> + Send + 'static) {
@@ -151,6 +152,12 @@ impl Identity {
         tracing::info!(shard, "claiming the identity");
         self.begin(async move {
             let claim = async {
+                // Before the claim: what the watch shows may be older than the Lease.
+                if is_given_away(&free)
+                    && hub.map().await.map_err(Failed::Map)?.is_some_and(|map| gives(&map, &shard))
+                {
+                    return Err(Failed::GivenAway);
+                }
                 let held = lease::claim(&hub.leases(), Seat::Identity, &free, &holder).await?;
                 free_locks(&hub, &locks, &shard).await;
                 // The watch may show an older map than the one that goes with this term.
@@ -287,11 +294,16 @@ impl Identity {
                 }
                 self.tenancy.forget();
             }
-            Err(error @ (Failed::Fault(_) | Failed::Map(_) | Failed::Late)) => {
+            Err(error) => {
                 tracing::warn!(%error, "the Lease was not renewed");
             }
         }
     }
+}
+
+/// Whether a map gives slots to a shard. One that cannot be read might.
+fn gives(map: &ShardMap, shard: &str) -> bool {
+    SlotMap::try_from(&map.spec).map_or(true, |map| map.names(shard))
 }
 
 /// Renews a Lease. One that has changed may still be held: a renewal whose answer was lost, or another's label.

@@ -1,7 +1,9 @@
 //! Which Lease of the ring this proxy goes for.
 //!
-//! An identity is claimed only when it has no holder: to take it from one that is silent is the coordinator's part. A
-//! standby Lease protects nothing, so one that does not change any more is taken as well.
+//! An identity is claimed only when it has no holder: to take it from one that is silent is the coordinator's part. One
+//! whose last holder did not leave it gracefully is claimed only when the map shows nothing of the shard: its slots are
+//! being given away, and must not be taken up again at their old epochs. A standby Lease protects nothing, so one that
+//! does not change any more is taken as well.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +14,7 @@ use std::{
 use shoal_api::names;
 use shoal_sharding::{
     Moment,
-    identity::{Observed, Seat},
+    identity::{Left, Observed, Seat},
     times,
 };
 
@@ -91,11 +93,14 @@ impl Leases {
         }
     }
 
-    /// What to go for.
-    pub(super) fn goal(&self, seeker: Seeker<'_>, now: Moment) -> Goal {
+    /// What to go for; `owns` tells whether the map shows slots of a shard.
+    pub(super) fn goal(&self, seeker: Seeker<'_>, owns: impl Fn(&str) -> bool, now: Moment) -> Goal {
         let mut wait = None;
         for shard in seeker.order() {
             let Some(lease) = self.claimable(&names::identity_lease(&shard)) else { continue };
+            if is_given_away(&lease.lease) && owns(&shard) {
+                continue;
+            }
             let due = self.due(lease, &shard, seeker);
             if due <= now {
                 return Goal::Identity(shard);
@@ -132,6 +137,11 @@ impl Leases {
         let standbys = seeker.order().filter_map(|shard| self.0.get(&names::standby_lease(&shard)));
         standbys.map(|seen| seen.changed + times::observed_lease()).min()
     }
+}
+
+/// Whether the slots of a shard without a holder go to others.
+pub(super) fn is_given_away(lease: &Observed) -> bool {
+    matches!(lease.left, Some(Left::ControllerExit | Left::Deposed))
 }
 
 // === impl Seeker ===
@@ -187,23 +197,42 @@ mod tests {
     #[test]
     fn a_free_identity_is_claimed_and_a_held_one_never() {
         let free = leases(&[("shoal-kcm-0", Some("a"), 0), ("shoal-kcm-1", None, 0)]);
-        assert_eq!(free.goal(seeker(None), NOW), Goal::Identity("kcm-1".into()));
+        assert_eq!(free.goal(seeker(None), |_| false, NOW), Goal::Identity("kcm-1".into()));
         let held = leases(&[("shoal-kcm-0", Some("a"), 0), ("shoal-kcm-1", Some("b"), 0)]);
-        assert_eq!(held.goal(seeker(None), NOW), Goal::Wait(None), "however long it is silent");
+        assert_eq!(held.goal(seeker(None), |_| false, NOW), Goal::Wait(None), "however long it is silent");
         let beyond = leases(&[("shoal-kcm-2", None, 0)]);
-        assert_eq!(beyond.goal(seeker(None), NOW), Goal::Wait(None), "the ring has two shards");
+        assert_eq!(beyond.goal(seeker(None), |_| false, NOW), Goal::Wait(None), "the ring has two shards");
+    }
+
+    #[test]
+    fn what_is_given_away_is_not_taken_up_again() {
+        for (left, claimed) in [
+            (None, true),
+            (Some(Left::Graceful), true),
+            (Some(Left::ControllerExit), false),
+            (Some(Left::Deposed), false),
+        ] {
+            let mut leases = leases(&[("shoal-kcm-0", None, 0)]);
+            leases.0.get_mut("shoal-kcm-0").unwrap().lease.left = left;
+            let goal = |owns: bool| leases.goal(seeker(None), |_| owns, NOW);
+            assert_eq!(goal(true) == Goal::Identity("kcm-0".into()), claimed, "{left:?}");
+            assert_eq!(goal(false), Goal::Identity("kcm-0".into()), "{left:?}");
+        }
     }
 
     #[test]
     fn the_designated_standby_comes_first() {
         let rows = [("shoal-kcm-0", None, NOW.0), ("shoal-kcm-0-standby", Some("pod-y_1"), NOW.0)];
-        assert_eq!(leases(&rows).goal(seeker(Some("kcm-1")), NOW), Goal::Wait(Some(Moment(NOW.0 + 1000))));
         assert_eq!(
-            leases(&rows).goal(seeker(Some("kcm-1")), Moment(NOW.0 + 1000)),
+            leases(&rows).goal(seeker(Some("kcm-1")), |_| false, NOW),
+            Goal::Wait(Some(Moment(NOW.0 + 1000)))
+        );
+        assert_eq!(
+            leases(&rows).goal(seeker(Some("kcm-1")), |_| false, Moment(NOW.0 + 1000)),
             Goal::Identity("kcm-0".into())
         );
         let own = [("shoal-kcm-0", None, NOW.0), ("shoal-kcm-0-standby", Some("pod-x_1"), NOW.0)];
-        assert_eq!(leases(&own).goal(seeker(Some("kcm-0")), NOW), Goal::Identity("kcm-0".into()));
+        assert_eq!(leases(&own).goal(seeker(Some("kcm-0")), |_| false, NOW), Goal::Identity("kcm-0".into()));
     }
 
     #[test]
@@ -216,25 +245,25 @@ mod tests {
             ]
         };
         let stale = Moment(NOW.0 + 11_000);
-        assert_eq!(leases(&rows(NOW.0)).goal(seeker(None), NOW), Goal::Wait(Some(stale)));
-        assert_eq!(leases(&rows(NOW.0)).goal(seeker(None), stale), Goal::Standby("kcm-0".into()));
+        assert_eq!(leases(&rows(NOW.0)).goal(seeker(None), |_| false, NOW), Goal::Wait(Some(stale)));
+        assert_eq!(leases(&rows(NOW.0)).goal(seeker(None), |_| false, stale), Goal::Standby("kcm-0".into()));
         let mut free = leases(&rows(NOW.0));
         see(&mut free, "shoal-kcm-0-standby", None, "8", NOW);
-        assert_eq!(free.goal(seeker(None), NOW), Goal::Standby("kcm-0".into()));
-        assert_eq!(free.goal(seeker(Some("kcm-1")), NOW), Goal::Wait(None), "one is enough");
+        assert_eq!(free.goal(seeker(None), |_| false, NOW), Goal::Standby("kcm-0".into()));
+        assert_eq!(free.goal(seeker(Some("kcm-1")), |_| false, NOW), Goal::Wait(None), "one is enough");
     }
 
     #[test]
     fn a_claim_that_failed_waits_for_a_change() {
         let mut leases = leases(&[("shoal-kcm-0", None, 0)]);
         leases.lost("shoal-kcm-0");
-        assert_eq!(leases.goal(seeker(None), NOW), Goal::Wait(None));
+        assert_eq!(leases.goal(seeker(None), |_| false, NOW), Goal::Wait(None));
         see(&mut leases, "shoal-kcm-0", None, "7", NOW);
-        assert_eq!(leases.goal(seeker(None), NOW), Goal::Wait(None), "it is the same still");
+        assert_eq!(leases.goal(seeker(None), |_| false, NOW), Goal::Wait(None), "it is the same still");
         see(&mut leases, "shoal-kcm-0", None, "8", NOW);
-        assert_eq!(leases.goal(seeker(None), NOW), Goal::Identity("kcm-0".into()));
+        assert_eq!(leases.goal(seeker(None), |_| false, NOW), Goal::Identity("kcm-0".into()));
         leases.gone("shoal-kcm-0");
-        assert_eq!(leases.goal(seeker(None), NOW), Goal::Wait(None));
+        assert_eq!(leases.goal(seeker(None), |_| false, NOW), Goal::Wait(None));
     }
 
     #[test]
@@ -242,7 +271,7 @@ mod tests {
         let both = leases(&[("shoal-kcm-0", None, 0), ("shoal-kcm-1", None, 0)]);
         for number in ["0", "1"] {
             let holder = format!("kcm-{number}_a1b2");
-            let goal = both.goal(Seeker { holder: &holder, ..seeker(None) }, NOW);
+            let goal = both.goal(Seeker { holder: &holder, ..seeker(None) }, |_| false, NOW);
             assert_eq!(goal, Goal::Identity(format!("kcm-{number}")));
         }
     }
