@@ -14,6 +14,7 @@ pub mod key;
 #[cfg(feature = "kube")]
 pub mod kube;
 pub mod map;
+pub mod membership;
 pub mod moment;
 pub mod push_down;
 pub mod rules;
@@ -26,6 +27,7 @@ pub use acks::Acks;
 pub use identity::{Left, Observed, Seat};
 pub use key::{Object, Part, slot_in};
 pub use map::{MapError, SlotMap, Slots};
+pub use membership::Membership;
 pub use moment::Moment;
 pub use push_down::shard_selector;
 pub use rules::{Rules, Treatment};
