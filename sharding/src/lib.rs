@@ -9,6 +9,7 @@
 //! ```
 
 pub mod acks;
+pub mod assignment;
 pub mod identity;
 pub mod key;
 #[cfg(feature = "kube")]
