@@ -10,6 +10,7 @@
 
 pub mod acks;
 pub mod assignment;
+pub mod coordinator;
 pub mod identity;
 pub mod key;
 #[cfg(feature = "kube")]
@@ -25,6 +26,7 @@ pub mod times;
 pub mod wishes;
 
 pub use acks::Acks;
+pub use coordinator::Coordinator;
 pub use identity::{Left, Observed, Seat};
 pub use key::{Object, Part, slot_in};
 pub use map::{MapError, SlotMap, Slots};
