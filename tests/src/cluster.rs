@@ -12,6 +12,8 @@ use crate::controllers::{Controller, ControllerManager, SINGLETONS};
 use crate::kwok::Kwok;
 use crate::{ControlPlane, HarnessError, Options, Process, User, wait_for};
 
+/// A test that stops the API server for a minute loses no node by that.
+const NODE_GRACE: &str = "--node-monitor-grace-period=10m";
 const NODES_DEADLINE: Duration = Duration::from_mins(2);
 
 /// A running cluster. Dropping it ends everything.
@@ -47,7 +49,7 @@ impl Cluster {
             controllers: &SINGLETONS,
             kubeconfig: &kubeconfig,
             election: None,
-            flags: &[],
+            flags: &[NODE_GRACE.to_owned()],
         };
         let (singletons, scheduler, kwok, ()) = tokio::try_join!(
             manager.start(&control_plane),

@@ -52,8 +52,7 @@ pub const RING_WRITERS: [&str; 12] = [
 ];
 
 /// Client-side rate of the controllers; their own default (20 a second) makes tests wait.
-const QPS: u32 = 500;
-const BURST: u32 = 1000;
+pub(crate) const QPS_FLAGS: [&str; 2] = ["--kube-api-qps=500", "--kube-api-burst=1000"];
 
 /// Leader election, in whole seconds; the defaults are those of kube-controller-manager.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +97,7 @@ impl Default for Election {
 }
 
 impl Election {
-    fn flags(option: Option<Self>) -> Vec<String> {
+    pub(crate) fn flags(option: Option<Self>) -> Vec<String> {
         let Some(Self { lease_s, renew_s, retry_s }) = option else {
             return vec!["--leader-elect=false".to_owned()];
         };
@@ -171,13 +170,13 @@ impl Controller {
 
 /// What kube-controller-manager and kube-scheduler share.
 fn common(plane: &ControlPlane, kubeconfig: &Path, port: &Port) -> Vec<String> {
-    vec![
+    let mut flags = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={}", port.number()),
         format!("--tls-cert-file={}", plane.pki().cert.display()),
         format!("--tls-private-key-file={}", plane.pki().key.display()),
-        format!("--kube-api-qps={QPS}"),
-        format!("--kube-api-burst={BURST}"),
-    ]
+    ];
+    flags.extend(QPS_FLAGS.map(str::to_owned));
+    flags
 }

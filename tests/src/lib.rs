@@ -4,6 +4,7 @@
 //! test ── RunDir ──────── target/test-logs/<test>/, kept when the test fails
 //!   ├──── Ring ── Shard ─┬─ Proxy (shoal-proxy)
 //!   │                    └─ ControllerManager behind it
+//!   ├──── LiveRing ── Pod, the same with slots that move, and the coordinator
 //!   └──── Cluster ─┬───── ControlPlane ─── etcd, kube-apiserver
 //!                  ├───── ControllerManager (the singletons), scheduler
 //!                  └───── kwok, which plays the nodes
@@ -12,6 +13,7 @@
 //! happens to the test. `make control-plane` builds the programs.
 
 pub mod bench;
+pub mod chaos;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;
@@ -20,9 +22,11 @@ pub mod demo;
 pub mod error;
 pub mod evidence;
 pub mod health;
+pub mod kinds;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod kwok;
+pub mod live;
 pub mod load;
 pub mod meter;
 pub mod node;
@@ -46,6 +50,7 @@ pub mod widgets;
 pub use cluster::Cluster;
 pub use control_plane::{ControlPlane, Options};
 pub use error::HarnessError;
+pub use live::LiveRing;
 pub use load::Load;
 pub use node::NodeCluster;
 pub use process::Process;

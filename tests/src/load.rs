@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::{HarnessError, wait_for};
 
 mod namespaces;
-mod objects;
+pub(crate) mod objects;
 mod settled;
 
 pub use namespaces::{EDGES, names_in_slot, namespaces};

@@ -194,7 +194,10 @@ async fn get(base: &str, path: &str) -> Result<String, HarnessError> {
 }
 
 /// One request and its whole answer, as it is: kube's client would try again after a 503.
-async fn ask(base: &str, request: http::request::Builder) -> Result<(StatusCode, String), HarnessError> {
+pub(crate) async fn ask(
+    base: &str,
+    request: http::request::Builder,
+) -> Result<(StatusCode, String), HarnessError> {
     let failed = |reason: String| HarnessError::Answer { url: base.to_owned(), reason };
     let address = base.trim_start_matches("http://");
     let tcp = TcpStream::connect(address).await.map_err(|error| failed(error.to_string()))?;

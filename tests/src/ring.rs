@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use crate::controllers::{Controller, ControllerManager, Election, RING};
 use crate::proxy::{Proxy, ProxyArgs};
 use crate::{ControlPlane, HarnessError, User};
@@ -62,6 +64,13 @@ impl Shard {
 /// The ring that the demo and the tests use: `examples/kube-controller-manager/`.
 pub fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/kube-controller-manager")
+}
+
+/// One object in a file of YAML.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, HarnessError> {
+    let text = fs::read_to_string(path).map_err(HarnessError::io("read", path))?;
+    let failed = |reason: String| HarnessError::Answer { url: path.display().to_string(), reason };
+    serde_saphyr::from_str(&text).map_err(|error| failed(error.to_string()))
 }
 
 /// A copy of [`example`] in `dir/ring`, its `ShardedController` changed.

@@ -48,11 +48,6 @@ impl Shards {
 }
 
 fn map() -> Result<ShardMapSpec, HarnessError> {
-    let path = ring::example().join("shardmap.yaml");
-    let text = std::fs::read_to_string(&path).map_err(HarnessError::io("read", &path))?;
-    let map: ShardMap = serde_saphyr::from_str(&text).map_err(|error| HarnessError::Answer {
-        url: path.display().to_string(),
-        reason: error.to_string(),
-    })?;
+    let map: ShardMap = ring::read(&ring::example().join("shardmap.yaml"))?;
     Ok(map.spec)
 }

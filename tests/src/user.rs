@@ -35,9 +35,21 @@ impl User {
     /// Plays all nodes, so it may do everything; a user of its own for the audit log.
     pub const KWOK: Self = Self { name: "kwok", groups: &["system:masters"] };
 
+    /// What the test controller over Websites logs in as; a user of its own for the audit log.
+    pub const WEBSITES: Self = Self { name: "websites", groups: &["system:masters"] };
+    /// What the coordinator logs in as.
+    pub const COORDINATOR: Self = Self { name: "shoal-controller", groups: &["system:masters"] };
+
     /// Those that every control plane has.
-    pub(crate) const STOCK: [Self; 5] =
-        [Self::ADMIN, Self::CONTROLLER_MANAGER, Self::SINGLETONS, Self::SCHEDULER, Self::KWOK];
+    pub(crate) const STOCK: [Self; 7] = [
+        Self::ADMIN,
+        Self::CONTROLLER_MANAGER,
+        Self::SINGLETONS,
+        Self::SCHEDULER,
+        Self::KWOK,
+        Self::WEBSITES,
+        Self::COORDINATOR,
+    ];
 
     /// A user without groups, hence without rights until a test binds some.
     pub const fn plain(name: &'static str) -> Self {

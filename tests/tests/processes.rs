@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use shoal_tests::{HarnessError, Process, RunDir, wait_for};
+use rustix::process::Signal;
+use shoal_tests::live::{Command, Container};
+use shoal_tests::{HarnessError, Process, RunDir, soon, wait_for};
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -106,4 +108,20 @@ async fn what_cannot_start_says_so() {
     assert!(matches!(&error, HarnessError::Exited { code: 127, .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("ghost.log") && text.contains("/no/such/program: No such file"), "{text}");
+}
+
+#[tokio::test]
+async fn a_container_is_started_again_until_it_is_to_end_for_good() {
+    let dir = RunDir::for_test("container_started_again").unwrap();
+    let args = vec!["-c".to_owned(), "exec sleep 1000".to_owned()];
+    let (name, program, log_dir) = ("kept".to_owned(), "/bin/sh".into(), dir.path().to_owned());
+    let container = Container::start(Command { name, program, args, env: Vec::new(), log_dir }).unwrap();
+    let first = container.process().unwrap();
+    assert_eq!(soon("its next life", container.restart_by(Signal::KILL)).await, Some(128 + 9));
+    let second = container.process().unwrap();
+    assert!(second.pid() != first.pid() && second.exit_code().is_none());
+    container.signal(Signal::STOP).unwrap();
+    soon("its end, though it stands still", container.end()).await;
+    assert_eq!(second.exit_code(), Some(128 + 15));
+    assert!(container.has_ended() && container.restart_by(Signal::KILL).await.is_none());
 }

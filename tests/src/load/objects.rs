@@ -29,18 +29,18 @@ async fn post(client: &Client, path: &str, object: Value) -> Result<(), HarnessE
     Ok(())
 }
 
-fn service() -> Value {
+pub(crate) fn service() -> Value {
     json!({"metadata": {"name": WEB}, "spec": {"selector": {"app": WEB}, "ports": [{"port": 80}]}})
 }
 
-fn deployment(replicas: u32) -> Value {
+pub(crate) fn deployment(replicas: u32) -> Value {
     let spec = json!({
         "replicas": replicas, "selector": {"matchLabels": {"app": WEB}}, "template": template(WEB, "Always"),
     });
     json!({"metadata": {"name": WEB}, "spec": spec})
 }
 
-fn stateful_set(replicas: u32) -> Value {
+pub(crate) fn stateful_set(replicas: u32) -> Value {
     let spec = json!({
         "replicas": replicas, "serviceName": DB, "selector": {"matchLabels": {"app": DB}},
         "template": template(DB, "Always"),
@@ -48,7 +48,7 @@ fn stateful_set(replicas: u32) -> Value {
     json!({"metadata": {"name": DB}, "spec": spec})
 }
 
-fn job(completions: u32) -> Value {
+pub(crate) fn job(completions: u32) -> Value {
     let spec = json!({
         "completions": completions, "parallelism": completions, "template": template(ONCE, "Never"),
     });

@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use super::WEB;
+use super::{ONCE, WEB};
 use crate::HarnessError;
 
 /// How many of a kind are as they should be.
@@ -30,7 +30,7 @@ pub struct Progress {
     pub deployments: Count,
     /// `StatefulSets` at their size, all Pods of the newest template and ready.
     pub stateful_sets: Count,
-    /// Jobs that are complete.
+    /// Jobs [`ONCE`] that are complete.
     pub jobs: Count,
     /// Services whose `EndpointSlices` name exactly the ready Pods, and as many as the Deployment asks for.
     pub services: Count,
@@ -156,7 +156,8 @@ fn stateful_set_settled(set: &StatefulSet) -> bool {
 }
 
 fn job_complete(job: &Job) -> bool {
-    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let conditions = job.status.as_ref().filter(|_| job.metadata.name.as_deref() == Some(ONCE));
+    let conditions = conditions.and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| all.iter().any(|it| it.type_ == "Complete" && it.status == "True"))
 }
 
