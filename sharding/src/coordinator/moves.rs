@@ -110,7 +110,7 @@ impl Coordinator {
         }
         let is_moving = |entry: &SlotRange| entry.to.is_some() || entry.state == SlotState::Draining;
         if withdrawn
-            || !self.is_settled(now, seen)
+            || !self.has_watched(now)
             || next.0.iter().any(is_moving)
             || self.is_in_between(seen, next)
         {
@@ -179,7 +179,12 @@ impl Coordinator {
     /// merely not have come yet.
     fn is_settled(&self, now: Moment, seen: &Seen) -> bool {
         let all = seen.ring.shards.iter().all(|shard| self.members.state(&shard.name) == State::Alive);
-        all || self.started.is_some_and(|started| now.since(started) >= times::observed_lease())
+        all || self.has_watched(now)
+    }
+
+    /// Whether it has watched for a full period: before, a dead shard is not told from a living one.
+    fn has_watched(&self, now: Moment) -> bool {
+        self.started.is_some_and(|started| now.since(started) >= times::observed_lease())
     }
 
     /// Whether it is open if some shard stays: nothing is balanced then, or each restart would move slots.

@@ -1,3 +1,5 @@
+mod faults;
+mod plans;
 mod world;
 
 use self::world::World;

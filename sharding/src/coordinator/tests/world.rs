@@ -142,6 +142,9 @@ impl World {
     /// Steps until there is nothing to do.
     fn coordinate(&mut self, coordinator: &mut Coordinator) {
         for _ in 0..8 {
+            if self.finished {
+                return;
+            }
             let commands = coordinator.step(self.now, &self.seen()).commands;
             if !self.execute(&commands) {
                 return;
@@ -327,6 +330,10 @@ impl World {
             .map(|slot| map.entry(Slot(slot)))
             .map(|entry| (entry.owner.clone(), entry.epoch))
             .collect()
+    }
+
+    pub(super) fn owner(&self, slot: Slot) -> Option<String> {
+        self.map().unwrap().entry(slot).owner.clone()
     }
 
     pub(super) fn report(&self) -> &Report {
