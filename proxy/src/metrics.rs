@@ -38,6 +38,10 @@ pub struct Metrics {
     pub upstream_connections: IntGaugeVec,
     /// Slots that this shard owns.
     pub owned_slots: IntGauge,
+    /// Look-ups of an object's uid and version, for writes that demand too little by themselves.
+    pub fence_lookups: IntCounter,
+    /// Writes that were sent again because their object had changed between look-up and write.
+    pub fence_retries: IntCounter,
     /// The version of the map that is followed.
     pub map_version: IntGauge,
     /// The term of this shard's identity; 0 without one.
@@ -109,6 +113,16 @@ impl Metrics {
                 &["cluster", "traffic"],
             )?,
             owned_slots: gauge(&registry, "owned_slots", "Slots that this shard owns.")?,
+            fence_lookups: counter(
+                &registry,
+                "fence_lookups_total",
+                "Look-ups of an object's uid and version for a write.",
+            )?,
+            fence_retries: counter(
+                &registry,
+                "fence_retries_total",
+                "Writes that were sent again because their object had changed meanwhile.",
+            )?,
             map_version: gauge(&registry, "map_version", "The version of the ShardMap that is followed.")?,
             term: gauge(&registry, "term", "The term of this shard's identity; 0 without one.")?,
             moved_slots: counters(

@@ -19,7 +19,7 @@ pub mod ring;
 use fastrand::Rng;
 use http::StatusCode;
 use shoal_api::RuleMode;
-use shoal_sharding::{Object, Part, Slot};
+use shoal_sharding::{Object, Part, Slot, shard::Shut};
 
 pub use self::live::Live;
 pub use self::ring::{Ring, Role};
@@ -202,10 +202,35 @@ impl<'a> Gate<'a> {
         }
     }
 
+    /// The refusal of a write to a slot that its gate keeps shut.
+    pub fn shut(self, slot: Slot, shut: Shut) -> Refusal {
+        let Ring { namespace, name, shard, .. } = self.ring;
+        let who = format!("shard {shard} of ring {namespace}/{name}");
+        let (reason, why) = match shut {
+            Shut::NoLease => (
+                "NoLease",
+                format!(
+                    "{who} could not renew its identity Lease in time: somebody else may own slot {slot}"
+                ),
+            ),
+            Shut::Foreign => ("ForeignSlot", format!("{who} does not own slot {slot} any more")),
+            Shut::Leaving => {
+                ("LeavingSlot", format!("slot {slot} is on its way from {who} to another shard"))
+            }
+            Shut::Arriving => {
+                ("ArrivingSlot", format!("slot {slot} is on its way to {who}, and not shown yet"))
+            }
+        };
+        self.refuse(reason, "", why)
+    }
+
     /// A foreign create is a 503 without Retry-After, since client-go would retry inside the worker;
     /// everything that names its object is a Conflict, which controllers take back to their queue.
     fn refuse_foreign(self, part: Part, slot: Slot, key: &str) -> Refusal {
-        let why = self.foreign(slot, key);
+        self.refuse("ForeignSlot", part.field(), self.foreign(slot, key))
+    }
+
+    fn refuse(self, reason: &'static str, field: &'static str, why: String) -> Refusal {
         let refusal = if self.target.name.is_empty() {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why.clone())
         } else {
@@ -213,7 +238,7 @@ impl<'a> Gate<'a> {
             let message = format!("Operation cannot be fulfilled on {what}: {why}");
             Refusal::new(StatusCode::CONFLICT, "Conflict", message)
         };
-        refusal.about(self.subject()).because("ForeignSlot", part.field(), why)
+        refusal.about(self.subject()).because(reason, field, why)
     }
 
     fn foreign(self, slot: Slot, key: &str) -> String {

@@ -2,6 +2,7 @@
 
 mod audit;
 pub mod clusters;
+mod fence;
 mod gate;
 mod intake;
 mod locks;
@@ -26,6 +27,7 @@ pub use self::clusters::{Clusters, Home};
 use self::{
     audit::{AuditId, AuditIds},
     clusters::Cluster,
+    fence::{Answer, Fenced},
     gate::Stop,
     intake::Onward,
     reading::Reading,
@@ -207,12 +209,25 @@ impl Stack {
             return Err(upgrades::unfilterable());
         }
         // Evidence: the audit log tells who sent this, and by what right.
-        onward.sign(&ring.agent, claim);
+        onward.sign(&ring.agent, None);
         self.authorize(cluster, &mut onward.parts.headers)?;
         let plain = plain.map(|uri| reading::asked_plainly(&onward.parts, uri));
         // 7 upstream.
         let again = onward.again();
-        let response = self.send(cluster, request, onward).await?;
+        let response = match claim {
+            None => self.send(cluster, request, onward).await?,
+            Some(claim) => {
+                let fenced = Fenced { ring: &ring, cluster, request, claim };
+                match Box::pin(self.send_claimed(&fenced, onward)).await {
+                    Ok(Answer::Coming(response)) => response,
+                    Ok(Answer::Read(response)) => return Ok(response),
+                    Err(refusal) => {
+                        self.count_refused(request, id, &refusal);
+                        return Err(refusal);
+                    }
+                }
+            }
+        };
         let response = match plain {
             Some(parts) if reading::may_be_about_the_selector(response.status()) => {
                 request.target().inspect(|target| cluster.refused.note(target, Instant::now()));

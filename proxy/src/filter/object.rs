@@ -2,14 +2,18 @@
 //!
 //! For bodies that are held whole anyway: requests (bounded by the caller), single answers, Status.
 
-pub mod delete;
+mod conflict;
+pub mod demand;
 mod holder;
 mod json;
 mod patch;
 mod protobuf;
 
+pub use self::conflict::is_plain_conflict;
 pub use self::holder::lock_holder;
-pub use self::patch::{json_of_yaml, rename_apply, rename_json_patch};
+pub use self::patch::{
+    demand_in_json_patch, demanded_in_json_patch, json_of_yaml, rename_apply, rename_json_patch,
+};
 
 use super::{Encoding, FilterError, TableRows};
 use bytes::Bytes;

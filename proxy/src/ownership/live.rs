@@ -2,7 +2,7 @@
 //!
 //! The lock is held for a few instructions and never over an await.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use shoal_sharding::{
@@ -26,8 +26,8 @@ pub struct Live {
 }
 
 /// A write that was let in. It counts as one of unknown outcome unless it is told otherwise.
-pub struct Entered<'a> {
-    live: &'a Live,
+pub struct Entered {
+    live: Arc<Live>,
     ticket: Ticket,
     outcome: Outcome,
 }
@@ -66,12 +66,12 @@ impl Live {
     }
 
     /// Lets a write in; waits a little for a slot that is on its way here.
-    pub async fn enter(&self, slot: Slot) -> Result<Entered<'_>, Shut> {
+    pub async fn enter(self: &Arc<Self>, slot: Slot) -> Result<Entered, Shut> {
         let (mut steps, deadline) = (self.steps(), Instant::now() + ARRIVAL);
         loop {
             let entered = self.shard().enter(slot, self.now());
             match entered {
-                Ok(ticket) => return Ok(Entered { live: self, ticket, outcome: Outcome::Unknown }),
+                Ok(ticket) => return Ok(Entered { live: self.clone(), ticket, outcome: Outcome::Unknown }),
                 Err(Shut::Arriving) => {}
                 Err(shut) => return Err(shut),
             }
@@ -90,7 +90,7 @@ impl Default for Live {
 
 // === impl Entered ===
 
-impl Entered<'_> {
+impl Entered {
     /// The slot, and the epoch that the write is sent under.
     pub fn ticket(&self) -> Ticket {
         self.ticket
@@ -105,9 +105,14 @@ impl Entered<'_> {
     pub fn known(&mut self) {
         self.outcome = Outcome::Known;
     }
+
+    /// It is sent once more: its outcome is open again.
+    pub fn sent_again(&mut self) {
+        self.outcome = Outcome::Unknown;
+    }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Entered {
     fn drop(&mut self) {
         self.live.shard().leave(self.ticket, self.outcome, self.live.now());
         self.live.tell();

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Limited};
 use super::{Cluster, Stack, intake::Onward, reading};
 use crate::{
     body::{self, Body, BodyError},
-    filter::object,
+    filter::object::demand::{self, Carrier, Demand},
     ownership::{Gate, Passage, Ring},
     request::{
         KubeRequest,
@@ -75,7 +75,9 @@ impl Stack {
         onward: &mut Onward,
     ) -> Result<Option<String>, Stop> {
         let deletes = request.info.verb == Verb::Delete || is_eviction(request);
-        if deletes && let Some(uid) = onward.demanded_uid(request).await? {
+        if deletes && let Some(uid) = onward.demanded(request).await?.unwrap_or_default().uid {
+            // If it stands in the query, it has to move into the body.
+            onward.demand(request, &Demand { uid: Some(uid.clone()), version: None }).await?;
             return Ok(Some(uid));
         }
         let response = self.look_up(cluster, question(request, &onward.parts, &ring.agent)?).await?;
@@ -84,15 +86,19 @@ impl Stack {
             status if status.is_success() => {}
             _ => return Err(Stop::Answered(response.map(|body| body.map_err(Into::into).boxed_unsync()))),
         }
-        let uid = uid_in(response).await?;
+        let uid = demand_in(response).await?.uid.unwrap_or_default();
         if deletes {
-            onward.demand_uid(request, &uid).await?;
+            onward.demand(request, &Demand { uid: Some(uid.clone()), version: None }).await?;
         }
         Ok(Some(uid))
     }
 
     /// Sends the question, with the client's own credential.
-    async fn look_up(&self, cluster: &Cluster, mut question: Parts) -> Result<Response<Received>, Refusal> {
+    pub(super) async fn look_up(
+        &self,
+        cluster: &Cluster,
+        mut question: Parts,
+    ) -> Result<Response<Received>, Refusal> {
         self.authorize(cluster, &mut question.headers)?;
         let sent = cluster.upstream.send(question, body::empty(), Traffic::Call).await;
         sent.map_err(|error| error.refusal(&cluster.name, true))
@@ -112,7 +118,7 @@ async fn name(gate: Gate<'_>, request: &KubeRequest, onward: &mut Onward) -> Res
 
 /// Asks for the metadata of a write's object: under the same path and identity, and without anything that is about the
 /// write.
-fn question(request: &KubeRequest, write: &Parts, agent: &str) -> Result<Parts, Refusal> {
+pub(super) fn question(request: &KubeRequest, write: &Parts, agent: &str) -> Result<Parts, Refusal> {
     let (mut parts, ()) = http::Request::new(()).into_parts();
     let name = request.target().and_then(|target| target.name_in_path.clone());
     let path = name.and_then(|name| write.uri.path().get(..name.end)).unwrap_or_default();
@@ -185,7 +191,8 @@ fn is_eviction(request: &KubeRequest) -> bool {
     request.info.verb == Verb::Create && request.target().is_some_and(of_pod)
 }
 
-async fn uid_in<B>(response: Response<B>) -> Result<String, Refusal>
+/// The uid and the version of the object in an answer.
+pub(super) async fn demand_in<B>(response: Response<B>) -> Result<Demand, Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
@@ -195,8 +202,8 @@ where
     #[allow(clippy::disallowed_methods, reason = "bounded")]
     let bytes = Limited::new(response.into_body(), METADATA_BYTES).collect().await;
     let bytes = bytes.map_err(|error| reading::unreadable(&format!("an object that broke off ({error})")))?;
-    let view = object::view(&bytes.to_bytes(), encoding);
-    Ok(view.map_err(|error| reading::unreadable(&error.to_string()))?.uid)
+    let demand = demand::demanded(&bytes.to_bytes(), encoding, Carrier::Object);
+    demand.map_err(|error| reading::unreadable(&error.to_string()))
 }
 
 #[cfg(test)]
@@ -220,7 +227,11 @@ mod tests {
         ] {
             let response = Response::builder().header("content-type", "application/json");
             let response = response.header("content-encoding", coding).body(body::full(bytes)).unwrap();
-            assert_eq!(uid_in(response).await.ok().as_deref(), uid, "{coding}");
+            assert_eq!(
+                demand_in(response).await.ok().and_then(|demand| demand.uid).as_deref(),
+                uid,
+                "{coding}"
+            );
         }
     }
 

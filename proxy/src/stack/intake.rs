@@ -24,7 +24,7 @@ use crate::{
         Encoding,
         object::{
             self, OwnedView,
-            delete::{self, Carrier},
+            demand::{self, Carrier, Demand},
         },
     },
     request::{
@@ -41,6 +41,7 @@ use crate::{
 /// The API server takes no more (apiserver `server/config.go`, `MaxRequestBodyBytes`).
 const BODY_BYTES: usize = 3 << 20;
 const FIELD_SELECTOR: &str = "fieldSelector";
+const TIMEOUT: &str = "timeout";
 /// How long a body may pause.
 const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// How long a body that is read here may take in all. One that goes on as it comes has the upstream's deadline, which is
@@ -61,6 +62,9 @@ pub(super) struct Onward {
     read: Option<Bytes>,
     /// The body before its object was given a name here.
     nameless: Option<Bytes>,
+    /// The body before anything was demanded of its object here, and what was.
+    free: Option<Bytes>,
+    demands: Demand,
     /// Whether the body came in YAML and is JSON now.
     was_yaml: bool,
 }
@@ -97,7 +101,16 @@ impl Onward {
             body => TimeoutBody::new(BODY_PAUSE, Limited::new(body, BODY_BYTES)).boxed_unsync(),
         };
         let cut = Cut::default();
-        Ok(Self { parts, body: cut.watch(body), cut, read: None, nameless: None, was_yaml: false })
+        Ok(Self {
+            parts,
+            body: cut.watch(body),
+            cut,
+            read: None,
+            nameless: None,
+            free: None,
+            demands: Demand::default(),
+            was_yaml: false,
+        })
     }
 
     /// The names of the object in the body; without one the API server is asked to choose it.
@@ -130,39 +143,106 @@ impl Onward {
 
     /// The same request once more, if its object got its name here: another one can be given to it.
     pub(super) fn again(&self) -> Option<Self> {
-        let (nameless, read) = (self.nameless.clone()?, self.read.clone()?);
-        let (parts, cut) = (self.parts.clone(), self.cut.clone());
-        let body = body::full(read.clone());
-        Some(Self { parts, body, cut, read: Some(read), nameless: Some(nameless), was_yaml: self.was_yaml })
+        self.nameless.as_ref()?;
+        self.copy()
     }
 
-    /// The uid that a delete, or an eviction, demands of its object by itself.
-    pub(super) async fn demanded_uid(&mut self, request: &KubeRequest) -> Result<Option<String>, Refusal> {
-        let (bytes, encoding) = self.object(request).await?;
-        if !bytes.is_empty() {
-            let demanded = delete::demanded_uid(&bytes, encoding?, carrier(request));
-            return demanded.map_err(|error| unreadable(&error));
+    /// What a write demands of its object by itself. The options of a delete may stand in its query, which the server
+    /// reads only where there is no body. None of a write that has no place for it.
+    pub(super) async fn demanded(&mut self, request: &KubeRequest) -> Result<Option<Demand>, Refusal> {
+        let Some(carrier) = carrier(request) else { return Ok(None) };
+        let (bytes, encoding) = self.demanding(request).await?;
+        if carrier == Carrier::Options && bytes.is_empty() {
+            return options::demanded(&Query::new(self.parts.uri.query())).map(Some);
         }
-        let Some(uid) = options::demanded_uid(&Query::new(self.parts.uri.query()))? else { return Ok(None) };
-        self.demand_uid(request, &uid).await?;
-        Ok(Some(uid))
+        let demanded = match request.body {
+            _ if bytes.is_empty() => Ok(Demand::default()),
+            BodyType::JsonPatch => object::demanded_in_json_patch(&bytes),
+            _ => demand::demanded(&bytes, encoding?, carrier),
+        };
+        demanded.map(Some).map_err(|error| unreadable(&error))
     }
 
-    /// Lets a delete, or an eviction, demand that uid of its object. The server reads the options of a delete in the query
-    /// only where there is no body, so they move into it. An eviction without a body is none.
-    pub(super) async fn demand_uid(&mut self, request: &KubeRequest, uid: &str) -> Result<(), Refusal> {
-        let (bytes, encoding) = self.object(request).await?;
-        let demanding = match carrier(request) {
-            Carrier::Options if bytes.is_empty() => {
+    /// Lets a write demand that of its object, beside what it demands by itself. An eviction without a body is none.
+    pub(super) async fn demand(&mut self, request: &KubeRequest, demand: &Demand) -> Result<(), Refusal> {
+        let Some(carrier) = carrier(request) else { return Ok(()) };
+        let (bytes, encoding) = self.demanding(request).await?;
+        let free = self.free.take().unwrap_or(bytes);
+        self.demands.add(demand);
+        let demand = &self.demands.clone();
+        let demanding = match carrier {
+            Carrier::Options if free.is_empty() => {
                 self.is_json();
-                options::body(&Query::new(self.parts.uri.query()), uid)?
+                options::body(&Query::new(self.parts.uri.query()), demand)?
             }
-            Carrier::Eviction if bytes.is_empty() => return Ok(()),
+            _ if free.is_empty() => return Ok(()),
+            _ if request.body == BodyType::JsonPatch => {
+                object::demand_in_json_patch(&free, demand).map_err(|error| unreadable(&error))?
+            }
             carrier => {
-                delete::demand_uid(&bytes, encoding?, carrier, uid).map_err(|error| unreadable(&error))?
+                demand::demand(&free, encoding?, carrier, demand).map_err(|error| unreadable(&error))?
             }
         };
         self.replace(demanding);
+        self.free = Some(free);
+        Ok(())
+    }
+
+    /// The body that holds a demand, and how it is written. One that is a patch is written as JSON, or YAML that becomes
+    /// JSON: server-side apply takes both.
+    async fn demanding(
+        &mut self,
+        request: &KubeRequest,
+    ) -> Result<(Bytes, Result<Encoding, Refusal>), Refusal> {
+        match request.body {
+            BodyType::MergePatch | BodyType::StrategicMergePatch | BodyType::JsonPatch => {
+                Ok((self.read().await?, Ok(Encoding::Json)))
+            }
+            BodyType::ApplyYaml => {
+                let bytes = self.read().await?;
+                if !self.was_yaml {
+                    let json = object::json_of_yaml(&bytes).map_err(|error| unreadable(&error))?;
+                    self.replace(json);
+                    self.was_yaml = true;
+                }
+                Ok((self.read().await?, Ok(Encoding::Json)))
+            }
+            _ => self.object(request).await,
+        }
+    }
+
+    /// Bounds how long the server works on a write; a client's own bound that is shorter stays, and one that is none is the
+    /// server's to refuse.
+    pub(super) fn bound(&mut self, limit: Duration) -> Result<(), Refusal> {
+        let mut query = Query::new(self.parts.uri.query());
+        let own = query.get(TIMEOUT).map_err(|error| bad_request(&error))?.map(Cow::into_owned);
+        if own.is_none_or(|own| options::is_longer(&own, limit)) {
+            query.set(TIMEOUT, &format!("{}s", limit.as_secs()));
+            self.parts.uri = uri(&query, self.parts.uri.path())?;
+        }
+        Ok(())
+    }
+
+    /// The same request once more, as it stands now; none if its body has not been read.
+    pub(super) fn copy(&self) -> Option<Self> {
+        let read = self.read.clone()?;
+        Some(Self {
+            parts: self.parts.clone(),
+            body: body::full(read.clone()),
+            cut: self.cut.clone(),
+            read: Some(read),
+            nameless: self.nameless.clone(),
+            free: self.free.clone(),
+            demands: self.demands.clone(),
+            was_yaml: self.was_yaml,
+        })
+    }
+
+    /// Reads the whole body, so that nothing of the request is still to come when it is sent.
+    pub(super) async fn whole(&mut self) -> Result<(), Refusal> {
+        if self.read.is_none() && !self.body.is_end_stream() && !is_encoded(&self.parts.headers) {
+            self.read().await?;
+        }
         Ok(())
     }
 
@@ -295,9 +375,17 @@ fn encoding(request: &KubeRequest) -> Result<Encoding, Refusal> {
     }
 }
 
-/// Which part of the body says what the delete demands.
-fn carrier(request: &KubeRequest) -> Carrier {
-    if request.info.verb == Verb::Delete { Carrier::Options } else { Carrier::Eviction }
+/// Which part of the body says what a write demands; none for one that has no such part: a create of an object, a
+/// deletecollection, and what is no write of an object at all.
+fn carrier(request: &KubeRequest) -> Option<Carrier> {
+    let target = request.target().filter(|target| !target.is_proxied())?;
+    match request.info.verb {
+        Verb::Delete => Some(Carrier::Options),
+        Verb::Create if target.subresource == "eviction" => Some(Carrier::Eviction),
+        Verb::Create if target.subresource == "binding" => Some(Carrier::Object),
+        Verb::Update | Verb::Patch => Some(Carrier::Object),
+        _ => None,
+    }
 }
 
 fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Refusal> {

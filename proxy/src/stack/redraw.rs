@@ -6,13 +6,20 @@
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use super::{Cluster, Stack, intake::Onward, reading, reading::Reading};
+use super::{
+    Cluster, Stack,
+    fence::{Answer, Fenced},
+    intake::Onward,
+    reading,
+    reading::Reading,
+};
 use crate::{
     body::{self, Body, BodyError},
     filter::object,
     ownership::{Gate, Passage, Ring},
     request::KubeRequest,
     respond::Refusal,
+    upstream::user_agent::Claim,
 };
 
 /// How often a name is drawn in all, as by the server (`maxNameGenerationCreateAttempts`).
@@ -41,29 +48,39 @@ impl Stack {
             if !is_taken {
                 return Ok(answer);
             }
-            name_anew(ring, cluster, request, &mut onward).await?;
+            let claim = name_anew(ring, cluster, request, &mut onward).await?;
             again = onward.again();
-            let sent = self.send(cluster, request, onward).await?;
-            answer = Reading::Whole.apply(sent, &self.metrics).await?;
+            answer = match claim {
+                Some(claim) => {
+                    let fenced = Fenced { ring, cluster, request, claim };
+                    match self.send_claimed(&fenced, onward).await? {
+                        Answer::Coming(sent) => Reading::Whole.apply(sent, &self.metrics).await?,
+                        Answer::Read(read) => read,
+                    }
+                }
+                None => {
+                    Reading::Whole.apply(self.send(cluster, request, onward).await?, &self.metrics).await?
+                }
+            };
         }
         Ok(answer)
     }
 }
 
-/// The gate is asked about each name.
+/// Gives the object another name, about which the gate is asked.
 async fn name_anew(
     ring: &Ring,
     cluster: &Cluster,
     request: &KubeRequest,
     onward: &mut Onward,
-) -> Result<(), Refusal> {
-    let Some(gate) = Gate::of(ring, &cluster.name, request) else { return Ok(()) };
+) -> Result<Option<Claim>, Refusal> {
+    let Some(gate) = Gate::of(ring, &cluster.name, request) else { return Ok(None) };
     let name = gate.draw(&onward.names(request).await?.generate_name)?;
     onward.give_name(request, &name).await?;
-    if let Passage::Claimed(claim) = gate.named(&name)? {
-        onward.sign(&ring.agent, Some(claim));
-    }
-    Ok(())
+    Ok(match gate.named(&name)? {
+        Passage::Claimed(claim) => Some(claim),
+        Passage::Free | Passage::Unnamed | Passage::Unidentified => None,
+    })
 }
 
 /// Whether a conflict says that there is an object of that name already, and the same answer. In a form that cannot be read

@@ -16,6 +16,7 @@ pub(in crate::filter) struct Edit {
 
 /// What is expected where a text is no object.
 pub(in crate::filter) const NOT_OBJECT: FilterError = FilterError::Malformed("a JSON object");
+const NOT_TEXT: FilterError = FilterError::Malformed("a string or null");
 
 // === impl Edit ===
 
@@ -106,6 +107,75 @@ pub(in crate::filter) fn text_at(bytes: &Bytes, path: &[&str]) -> Result<Option<
 /// The text of the string at `span`.
 pub(in crate::filter) fn value(bytes: &Bytes, span: Span) -> Result<Cow<'_, str>, FilterError> {
     text::unescape(&bytes[span.start..span.end])
+}
+
+/// The object with that string as a member of one of its own objects: behind that one's brace, or in place of a value that
+/// is a string or null. Of a repeated key the last counts. An object that is not there is made.
+pub(in crate::filter) fn put_at(
+    bytes: &Bytes,
+    object: &str,
+    member: &str,
+    text: &str,
+) -> Result<Bytes, FilterError> {
+    let found = Found::of(bytes, object, member)?;
+    let quoted = |key: &str| text::quote(key);
+    let pair = format!("{}:{}", quoted(member), quoted(text));
+    let (span, new) = match (found.value, found.object) {
+        (Some(value), _) => (value, quoted(text)),
+        (None, Some(open)) => (Span { start: open, end: open }, pair + Found::comma_at(bytes, open)),
+        (None, None) => {
+            let root = found.root;
+            let made = format!("{}:{{{pair}}}{}", quoted(object), Found::comma_at(bytes, root));
+            (Span { start: root, end: root }, made)
+        }
+    };
+    Ok([&bytes[..span.start], new.as_bytes(), &bytes[span.end..]].concat().into())
+}
+
+/// Where a member of an object's object is, or could be.
+#[derive(Debug, Default)]
+struct Found {
+    /// Behind the brace of the root.
+    root: usize,
+    /// Behind the brace of the object.
+    object: Option<usize>,
+    /// The value of the member, quotes included.
+    value: Option<Span>,
+}
+
+// === impl Found ===
+
+impl Found {
+    fn of(bytes: &Bytes, object: &str, member: &str) -> Result<Self, FilterError> {
+        let (mut in_object, mut at_member, mut found) = (false, false, Self::default());
+        walk(bytes, |token, lexer, place| {
+            match (token, lexer.depth()) {
+                (Token::Key(key), 1) => in_object = text::unescape(place.bytes(key))? == object,
+                (Token::Key(key), 2) => at_member = text::unescape(place.bytes(key))? == member,
+                (Token::Object, 1) => found.root = place.at,
+                (Token::Object, 2) if in_object => (found.object, found.value) = (Some(place.at), None),
+                (Token::Text(span), 2) if at_member => {
+                    found.value = Some(Span { start: span.start - 1, end: span.end + 1 });
+                }
+                (Token::Literal(span), 2) if at_member => found.value = Some(span),
+                (Token::Object | Token::Array, 3) if at_member => return Err(NOT_TEXT),
+                (Token::Array, 1) | (Token::Text(_) | Token::Literal(_), 0) => return Err(NOT_OBJECT),
+                (Token::Array, 2) | (Token::Text(_) | Token::Literal(_), 1) if in_object => {
+                    return Err(NOT_OBJECT);
+                }
+                (Token::Object | Token::Array, _) => lexer.skip(),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// What separates a new member from what follows.
+    fn comma_at(bytes: &[u8], at: usize) -> &'static str {
+        let next = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace());
+        if next == Some(&b'}') { "" } else { "," }
+    }
 }
 
 /// Shows each token of a whole text; offsets are places in `bytes`.

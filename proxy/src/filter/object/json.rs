@@ -5,8 +5,7 @@ use crate::filter::held::Span;
 use crate::filter::json::find::Finder;
 use crate::filter::json::lexer::Token;
 use crate::filter::json::table::{self, Columns};
-use crate::filter::json::text;
-use crate::filter::json::whole::{Edit, NOT_OBJECT, apply, string_at, text_at, value, walk};
+use crate::filter::json::whole::{Edit, NOT_OBJECT, apply, put_at, string_at, text_at, value, walk};
 use crate::filter::{FilterError, Lens, TableRows, Verdict, View};
 use bytes::Bytes;
 
@@ -54,33 +53,8 @@ pub(super) fn rename(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, Filte
     Ok(apply(bytes, edits))
 }
 
-/// Behind the brace of `metadata`, or in place of a `name` that is empty or null. Of a repeated `metadata` or name the last
-/// one counts.
 pub(super) fn give_name(bytes: &Bytes, name: &str) -> Result<Bytes, FilterError> {
-    let (mut in_metadata, mut at_name) = (false, false);
-    let (mut open, mut value) = (None, None);
-    walk(bytes, |token, lexer, place| {
-        match (token, lexer.depth()) {
-            (Token::Key(key), 1) => in_metadata = text::unescape(place.bytes(key))? == "metadata",
-            (Token::Key(key), 2) => at_name = text::unescape(place.bytes(key))? == "name",
-            (Token::Object, 2) if in_metadata => (open, value) = (Some(place.at), None),
-            (Token::Text(span), 2) if at_name => {
-                value = Some(Span { start: span.start - 1, end: span.end + 1 });
-            }
-            (Token::Literal(span), 2) if at_name => value = Some(span),
-            (Token::Object, 1) => {}
-            (Token::Object | Token::Array, _) => lexer.skip(),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let open = open.ok_or(FilterError::Malformed("metadata in the object"))?;
-    let name = text::quote(name);
-    let (span, new) = match value {
-        Some(value) => (value, name),
-        None => (Span { start: open, end: open }, format!("\"name\":{name},")),
-    };
-    Ok([&bytes[..span.start], new.as_bytes(), &bytes[span.end..]].concat().into())
+    put_at(bytes, "metadata", "name", name)
 }
 
 /// The table with the rows of the object `from` under the name `to`; `None` if it is no table.

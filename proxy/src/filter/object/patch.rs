@@ -1,11 +1,12 @@
 //! Patch bodies that are not simply objects: JSON patch, and apply in YAML.
 
+use super::demand::Demand;
 use super::json::replaced;
 use crate::filter::held::Span;
 use crate::filter::json::whole::{Edit, apply, elements, string_at};
 use crate::filter::{Encoding, FilterError};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A JSON patch (RFC 6902) with the name that it tests or sets changed to `to` where it is `from`: `test`, `add` and
 /// `replace` of `/metadata/name`, of `/metadata` and of the whole object.
@@ -17,6 +18,38 @@ pub fn rename_json_patch(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, F
         edits.extend(edit.map(|edit| edit.shifted(start)));
     }
     Ok(apply(bytes, edits))
+}
+
+/// What a JSON patch demands by itself: what one of its operations tests or sets.
+pub fn demanded_in_json_patch(bytes: &Bytes) -> Result<Demand, FilterError> {
+    let mut demand = Demand::default();
+    for Span { start, end } in elements(bytes)? {
+        let operation = bytes.slice(start..end);
+        let place = match string_at(&operation, &["path"])?.as_deref() {
+            Some("/metadata/uid") => &mut demand.uid,
+            Some("/metadata/resourceVersion") => &mut demand.version,
+            _ => continue,
+        };
+        *place = Some(string_at(&operation, &["value"])?.unwrap_or_default().into_owned());
+    }
+    Ok(demand)
+}
+
+/// A JSON patch whose last operations set what it demands of its object, so that its own come before: the server compares
+/// the metadata of the patched object with those of the stored one (apiserver `pkg/registry/generic/registry/store.go`).
+pub fn demand_in_json_patch(bytes: &Bytes, demand: &Demand) -> Result<Bytes, FilterError> {
+    let operations = elements(bytes)?;
+    let add = |(field, value): (&str, &String)| {
+        json!({"op": "add", "path": format!("/metadata/{field}"), "value": value}).to_string()
+    };
+    let demands = [("resourceVersion", &demand.version), ("uid", &demand.uid)];
+    let demands = demands.into_iter().filter_map(|(field, value)| value.as_ref().map(|value| (field, value)));
+    let demands: Vec<String> = demands.map(add).collect();
+    let own = operations.last().map(|last| &bytes[..last.end]);
+    let separator = if own.is_some() && !demands.is_empty() { "," } else { "" };
+    let demands = demands.join(",");
+    let all = [own.unwrap_or(b"["), separator.as_bytes(), demands.as_bytes(), b"]"];
+    Ok(all.concat().into())
 }
 
 /// The body of a server-side apply, JSON or YAML, with `metadata.name` changed to `to` if it is `from`.

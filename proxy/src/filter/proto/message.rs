@@ -17,7 +17,10 @@ pub(in crate::filter) const CONTENT_ENCODING: u64 = 3;
 pub(in crate::filter) const NAME: u64 = 1;
 const GENERATE_NAME: u64 = 2;
 const NAMESPACE: u64 = 3;
-const UID: u64 = 5;
+/// `uid` of an object's metadata.
+pub(in crate::filter) const UID: u64 = 5;
+/// `resourceVersion` of an object's metadata.
+pub(in crate::filter) const RESOURCE_VERSION: u64 = 6;
 const KIND: u64 = 2;
 const REMAINING_ITEM_COUNT: u64 = 4;
 

@@ -7,24 +7,33 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use std::time::Duration;
+
 use super::bad_request;
-use crate::{request::query::Query, respond::Refusal};
+use crate::{filter::object::demand::Demand, request::query::Query, respond::Refusal};
 
 const GRACE_PERIOD: &str = "gracePeriodSeconds";
 const PROPAGATION: &str = "propagationPolicy";
 const DRY_RUN: &str = "dryRun";
 const BOOLEANS: [&str; 2] = ["orphanDependents", "ignoreStoreReadErrorWithClusterBreakingPotential"];
 
-/// The uid that the query demands; none if any will do.
-pub(super) fn demanded_uid(query: &Query) -> Result<Option<String>, Refusal> {
-    Ok(first(query, "uid")?.filter(|uid| !uid.is_empty()))
+/// What the query demands.
+pub(super) fn demanded(query: &Query) -> Result<Demand, Refusal> {
+    let given = |key: &str| Ok::<_, Refusal>(first(query, key)?.filter(|text| !text.is_empty()));
+    Ok(Demand { uid: given("uid")?, version: given("resourceVersion")? })
 }
 
-/// The options of the query as JSON, with the demand for that uid.
-pub(super) fn body(query: &Query, uid: &str) -> Result<Bytes, Refusal> {
-    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}});
-    if let Some(version) = first(query, "resourceVersion")?.filter(|version| !version.is_empty()) {
-        options["preconditions"]["resourceVersion"] = version.into();
+/// The options of the query as JSON, with those demands beside its own.
+pub(super) fn body(query: &Query, demand: &Demand) -> Result<Bytes, Refusal> {
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
+    let own = demanded(query)?;
+    for (key, text) in [
+        ("uid", demand.uid.as_ref().or(own.uid.as_ref())),
+        ("resourceVersion", own.version.as_ref().or(demand.version.as_ref())),
+    ] {
+        if let Some(text) = text {
+            options["preconditions"][key] = text.as_str().into();
+        }
     }
     if let Some(seconds) = first(query, GRACE_PERIOD)? {
         options[GRACE_PERIOD] = integer(&seconds)?;
@@ -42,6 +51,41 @@ pub(super) fn body(query: &Query, uid: &str) -> Result<Bytes, Refusal> {
         options[DRY_RUN] = json!(dry_run);
     }
     Ok(options.to_string().into())
+}
+
+/// Whether a `timeout` is longer than that, or none at all: the server takes 0 for its own limit (apiserver
+/// `pkg/endpoints/request/request_deadline.go`). What is no duration in Go's form is not, so that the server refuses it.
+pub(super) fn is_longer(text: &str, limit: Duration) -> bool {
+    go_duration(text).is_some_and(|seconds| seconds <= 0.0 || seconds > limit.as_secs_f64())
+}
+
+/// The seconds of a duration as Go's `time.ParseDuration` reads it: `1h15m30.918s`, or `0`.
+fn go_duration(text: &str) -> Option<f64> {
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0.0);
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let number = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let (value, unit) = rest.split_at(number);
+        let end = unit.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(unit.len());
+        let factor = match &unit[..end] {
+            "ns" => 1e-9,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        seconds += value.parse::<f64>().ok()? * factor;
+        rest = &unit[end..];
+    }
+    (!text.is_empty() && text != "-" && text != "+").then_some(sign * seconds)
 }
 
 fn first(query: &Query, key: &str) -> Result<Option<String>, Refusal> {
@@ -66,7 +110,8 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Result<Value, u16> {
-        let bytes = body(&Query::new(Some(query)), "u").map_err(|refusal| refusal.code.as_u16())?;
+        let bytes = body(&Query::new(Some(query)), &Demand { uid: Some("u".into()), version: None })
+            .map_err(|refusal| refusal.code.as_u16())?;
         let mut options: Value = serde_json::from_slice(&bytes).unwrap();
         let members = options.as_object_mut().unwrap();
         assert_eq!(members.remove("kind").unwrap(), "DeleteOptions");
@@ -125,7 +170,18 @@ mod tests {
     #[test]
     fn a_query_may_demand_a_uid() {
         for (query, uid) in [("uid=a&uid=b", Some("a")), ("uid=&uid=b", None), ("", None)] {
-            assert_eq!(demanded_uid(&Query::new(Some(query))).unwrap().as_deref(), uid, "{query}");
+            assert_eq!(demanded(&Query::new(Some(query))).unwrap().uid.as_deref(), uid, "{query}");
+        }
+    }
+
+    #[test]
+    fn only_a_shorter_bound_stays() {
+        let limit = Duration::from_secs(5);
+        for longer in ["0", "0s", "-1s", "6s", "1m", "5.1s", "4s1500ms", "+1h"] {
+            assert!(is_longer(longer, limit), "{longer}");
+        }
+        for stays in ["5s", "1s", "4.9s", "100ms", "1us", "5", "", "s", "soon", "1d", "1s1", "1.s.2s", "-"] {
+            assert!(!is_longer(stays, limit), "{stays}");
         }
     }
 }

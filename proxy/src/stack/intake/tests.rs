@@ -308,38 +308,42 @@ fn a_request_is_signed() {
     assert_eq!(onward.parts.headers[header::USER_AGENT], "/ shoal/kcm/kcm-0@1 :3.2");
 }
 
+fn uid() -> Demand {
+    Demand { uid: Some("u".into()), version: None }
+}
+
 #[tokio::test]
 async fn a_delete_with_a_body_keeps_it() {
     let body = r#"{"kind":"DeleteOptions","preconditions":{"uid":"own"}}"#;
     let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/json", body);
-    assert_eq!(given.unwrap().demanded_uid(&request).await.unwrap().as_deref(), Some("own"));
+    assert_eq!(given.unwrap().demanded(&request).await.unwrap().unwrap().uid.as_deref(), Some("own"));
     let (request, given) = onward("DELETE", "/api/v1/nodes/n?dryRun=All", "application/json", "{}");
     let mut given = given.unwrap();
-    given.demand_uid(&request, "u").await.unwrap();
+    given.demand(&request, &uid()).await.unwrap();
     assert_eq!(given.read().await.unwrap(), r#"{"preconditions":{"uid":"u"}}"#);
     let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/yaml", "gracePeriodSeconds: 1");
     let mut given = given.unwrap();
-    given.demand_uid(&request, "u").await.unwrap();
+    given.demand(&request, &uid()).await.unwrap();
     assert_eq!(given.read().await.unwrap(), r#"{"gracePeriodSeconds":1,"preconditions":{"uid":"u"}}"#);
     let (request, given) = onward("DELETE", "/api/v1/nodes/n", "application/cbor", "{}");
-    assert_eq!(given.unwrap().demand_uid(&request, "u").await.unwrap_err().code, 415);
+    assert_eq!(given.unwrap().demand(&request, &uid()).await.unwrap_err().code, 415);
 }
 
 #[tokio::test]
 async fn a_delete_gets_its_demand_in_a_body() {
-    for (query, demanded, uid) in [("?dryRun=All", None, "u"), ("?dryRun=All&uid=own", Some("own"), "own")] {
+    for (query, demanded, wanted) in [("?dryRun=All", None, "u"), ("?dryRun=All&uid=own", Some("own"), "own")]
+    {
         let target = format!("/api/v1/namespaces/x/pods/web{query}");
         let (request, onward) = onward("DELETE", &target, "text/plain", "");
         let mut onward = onward.unwrap();
-        let own = onward.demanded_uid(&request).await.unwrap();
+        let own = onward.demanded(&request).await.unwrap().unwrap().uid;
         assert_eq!(own.as_deref(), demanded);
-        if own.is_none() {
-            onward.demand_uid(&request, "u").await.unwrap();
-        }
+        let uid = own.or(Some("u".to_owned()));
+        onward.demand(&request, &Demand { uid, version: None }).await.unwrap();
         assert_eq!(onward.parts.headers[header::CONTENT_TYPE], "application/json");
         let body: serde_json::Value = serde_json::from_slice(&onward.read().await.unwrap()).unwrap();
         let wanted = json!({"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"],
-            "preconditions": {"uid": uid}});
+            "preconditions": {"uid": wanted}});
         assert_eq!(body, wanted, "{query}");
     }
 }
@@ -356,8 +360,8 @@ async fn an_eviction_gets_its_demand_too() {
     ] {
         let (request, onward) = onward("POST", path, "application/json", body);
         let mut onward = onward.unwrap();
-        assert_eq!(onward.demanded_uid(&request).await.unwrap(), None);
-        onward.demand_uid(&request, "u").await.unwrap();
+        assert_eq!(onward.demanded(&request).await.unwrap().unwrap().uid, None);
+        onward.demand(&request, &uid()).await.unwrap();
         assert_eq!(onward.read().await.unwrap(), wanted);
     }
 }
