@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api,
-    api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::{Value, json};
 use shoal_api::names;
@@ -102,7 +102,8 @@ pub fn observed(shard: &str, lease: &Lease) -> Observed {
         version: lease.metadata.resource_version.clone().unwrap_or_default(),
         left: annotation(names::LEFT_ANNOTATION)
             .filter(|_| holder.is_none())
-            .and_then(|left| left.parse().ok()),
+            // A reason that is not known counts as the one with the longest wait.
+            .map(|left| left.parse().unwrap_or(Left::Deposed)),
         acks: annotation(names::ACKS_ANNOTATION).and_then(|acks| acks.parse().ok()).unwrap_or_default(),
         term: spec.and_then(|spec| spec.lease_transitions).unwrap_or_default().into(),
         holder,
@@ -141,7 +142,7 @@ pub async fn claim(api: &Api<Lease>, seat: Seat, free: &Observed, holder: &str) 
             "renewTime": now,
         },
     });
-    let version = patch(api, &name, &change).await?;
+    let version = patch(api, &name, &change).await?.metadata.resource_version.unwrap_or_default();
     Ok(Held { seat, shard: free.shard.clone(), holder: holder.to_owned(), term, version })
 }
 
@@ -154,18 +155,33 @@ pub async fn renew(api: &Api<Lease>, held: &Held, acks: &Acks) -> Result<Held, F
         },
         "spec": { "renewTime": MicroTime(Timestamp::now()) },
     });
-    let version = patch(api, &held.seat.lease(&held.shard), &change).await?;
-    Ok(Held { version, ..held.clone() })
+    let lease = patch(api, &held.seat.lease(&held.shard), &change).await?;
+    Ok(Held { version: lease.metadata.resource_version.unwrap_or_default(), ..held.clone() })
 }
 
 /// Gives a Lease up. Whoever does so must have no write under way.
 pub async fn release(api: &Api<Lease>, held: &Held, left: Left) -> Result<(), Fault> {
-    vacate(api, held.seat, &held.shard, &held.version, left).await
+    vacate(api, held.seat, &held.shard, &held.version, left).await.map(drop)
 }
 
-/// Takes a Lease from its holder, if it still is exactly what was read.
-pub async fn depose(api: &Api<Lease>, seat: Seat, read: &Observed) -> Result<(), Fault> {
-    vacate(api, seat, &read.shard, &read.version, Left::Deposed).await
+/// Writes a Lease without a holder, for that reason, if it still has that version: takes it from a silent holder, or settles
+/// why it is free.
+pub async fn vacate(
+    api: &Api<Lease>,
+    seat: Seat,
+    shard: &str,
+    version: &str,
+    left: Left,
+) -> Result<Observed, Fault> {
+    let change = json!({
+        "metadata": {
+            "resourceVersion": version,
+            "annotations": { names::LEFT_ANNOTATION: left.to_string() },
+        },
+        "spec": { "holderIdentity": "" },
+    });
+    let lease = patch(api, &seat.lease(shard), &change).await?;
+    Ok(observed(shard, &lease))
 }
 
 /// Creates again a Lease that was deleted while this process held it, one term later.
@@ -182,30 +198,17 @@ pub async fn recreate(api: &Api<Lease>, ring: &str, held: &Held) -> Result<Held,
     Ok(Held { term, version: created.metadata.resource_version.unwrap_or_default(), ..held.clone() })
 }
 
-/// Deletes a Lease, if it still is exactly what was read.
-pub async fn delete(api: &Api<Lease>, seat: Seat, read: &Observed) -> Result<(), Fault> {
-    let name = seat.lease(&read.shard);
-    let unchanged = kube::api::Preconditions { resource_version: Some(read.version.clone()), uid: None };
-    let params = kube::api::DeleteParams::default().preconditions(unchanged);
+/// Deletes a Lease, if it still has that version.
+pub async fn delete(api: &Api<Lease>, seat: Seat, shard: &str, version: &str) -> Result<(), Fault> {
+    let name = seat.lease(shard);
+    let unchanged = Preconditions { resource_version: Some(version.to_owned()), uid: None };
+    let params = DeleteParams::default().preconditions(unchanged);
     api.delete(&name, &params).await.map(drop).map_err(|error| Fault::of(&name, error))
 }
 
-async fn vacate(api: &Api<Lease>, seat: Seat, shard: &str, version: &str, left: Left) -> Result<(), Fault> {
-    let change = json!({
-        "metadata": {
-            "resourceVersion": version,
-            "annotations": { names::LEFT_ANNOTATION: left.to_string() },
-        },
-        "spec": { "holderIdentity": "" },
-    });
-    patch(api, &seat.lease(shard), &change).await.map(drop)
-}
-
-/// The resourceVersion after it.
-async fn patch(api: &Api<Lease>, name: &str, change: &Value) -> Result<String, Fault> {
+async fn patch(api: &Api<Lease>, name: &str, change: &Value) -> Result<Lease, Fault> {
     let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await;
-    let lease = patched.map_err(|error| Fault::of(name, error))?;
-    Ok(lease.metadata.resource_version.unwrap_or_default())
+    patched.map_err(|error| Fault::of(name, error))
 }
 
 async fn post(
