@@ -1,9 +1,9 @@
-//! The demo: a stock kube-controller-manager as three shards on a real control plane, told as it happens.
+//! The demo: a stock kube-controller-manager as shards that come and go on a real control plane, told as it happens.
 //!
 //! ```text
-//! Stand (cluster, ring) ─▶ story: elect ─▶ fill ─▶ verdict ─▶ change ─▶ verdict ─▶ Outcome, the last line
-//!                            │                        │
-//!                          screen         judge (audit log), objects, metrics
+//! Stand (cluster, live ring) ─▶ story: elect ─▶ fill ─▶ 2 to 4 ─▶ change ─▶ kill ─▶ 4 to 3 ─▶ verdict ─▶ Outcome
+//!                                 │                                                             │
+//!                               screen                                          judge (audit log), objects, metrics
 //! ```
 
 use std::fmt;
@@ -48,17 +48,11 @@ enum DemoError {
     /// A program that had to go on did not.
     #[error("{program} exited with code {code}; its log is {}", log.display())]
     Exited { program: String, code: i32, log: PathBuf },
-    /// A replica reads its lock as held by another than the API server says.
-    #[error("{shard} does not lead its own Lease: it reads {read}, the API server has {held}")]
-    Lease { shard: String, read: String, held: String },
     /// The audit log does not show what it has to.
     #[error(
         "the judge is against: foreign={foreign} late={late} unasked={unasked} evidence={evidence}; {first}"
     )]
     Judge { foreign: u64, late: u64, unasked: u64, evidence: u64, first: String },
-    /// A controller tried to write what it does not own, so it was shown too much.
-    #[error("{shard} refused {count} writes of its controller; its log names them")]
-    Refused { shard: String, count: u64 },
     /// A shard without work proves nothing.
     #[error("{shard} {what}: its controller or its proxy did not do its part")]
     Idle { shard: String, what: &'static str },
@@ -106,20 +100,20 @@ fn run(screen: &Screen, keep: bool) -> Result<Outcome, DemoError> {
 }
 
 async fn play(screen: &Screen, keep: bool) -> Result<Outcome, DemoError> {
-    screen.title("Shoal: a kube-controller-manager that was written to run once, run three times");
-    let stand = tokio::select! {
+    screen.title("Shoal: a kube-controller-manager that was written to run once, as shards that come and go");
+    let mut stand = tokio::select! {
         stand = Stand::start(screen) => stand?,
         error = interrupted() => return Err(error),
     };
     let outcome = tokio::select! {
-        outcome = story::tell(&stand, screen) => outcome?,
-        error = stand.first_exit() => return Err(error),
+        outcome = story::tell(&stand.cluster, &mut stand.scene, screen) => outcome?,
+        error = stand::first_exit(&stand.cluster) => return Err(error),
         error = interrupted() => return Err(error),
     };
     if keep {
-        keep::explain(&stand, screen)?;
+        keep::explain(&stand, screen).await?;
         tokio::select! {
-            error = stand.first_exit() => return Err(error),
+            error = stand::first_exit(&stand.cluster) => return Err(error),
             _ = interrupted() => {}
         }
     }

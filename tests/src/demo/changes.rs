@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::stand::Stand;
+use super::stand::Scene;
 use crate::load::WEB;
 use crate::{HarnessError, Load, wait_for};
 
@@ -26,14 +26,14 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Takes the first, the second and the last namespace of a shard, so that none is changed twice.
-    pub(super) fn plan(stand: &Stand, load: &Load) -> Self {
-        let shards = stand.shards();
+    pub(super) fn plan(scene: &Scene, load: &Load) -> Self {
+        let shards = scene.shards();
         let nth = |index: usize| {
             let of =
-                |shard: &&str| stand.owned(shard, &load.namespaces).get(index).map(|&name| name.to_owned());
+                |shard: &String| scene.owned(shard, &load.namespaces).get(index).map(|&name| name.to_owned());
             shards.iter().filter_map(of).collect()
         };
-        let last = shards.last().and_then(|shard| stand.owned(shard, &load.namespaces).pop());
+        let last = shards.last().and_then(|shard| scene.owned(shard, &load.namespaces).pop());
         Self { scale: nth(0), update: nth(1), delete: last.map(str::to_owned) }
     }
 

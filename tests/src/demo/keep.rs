@@ -7,29 +7,30 @@ use super::stand::Stand;
 use crate::{HarnessError, User, programs};
 
 /// Prints how to reach everything.
-pub(super) fn explain(stand: &Stand, screen: &Screen) -> Result<(), HarnessError> {
+pub(super) async fn explain(stand: &Stand, screen: &Screen) -> Result<(), HarnessError> {
     let plane = &stand.cluster.control_plane;
     screen.step("Everything stays up until Ctrl-C. In another terminal:");
     let kubectl = short(&programs::target_dir()?.join("control-plane/bin/kubectl"));
-    screen.line(&format!("alias k='{kubectl} --kubeconfig'"));
-    screen.line(&format!("ALL={}", short(&plane.kubeconfig(&User::ADMIN)?)));
-    for (index, shard) in stand.ring.shards.iter().enumerate() {
-        let kubeconfig = shard.proxy.kubeconfig(plane, &User::ADMIN)?;
-        screen.shard_line(index, &format!("SHARD{index}={}", short(&kubeconfig)));
-    }
+    let admin = short(&plane.kubeconfig(&User::ADMIN)?);
+    screen.line(&format!("export KUBECONFIG={admin}; alias k={kubectl}"));
+    screen.line(&format!("alias shoal={}", short(&programs::own("shoal")?)));
     for (command, what) in [
-        ("k $ALL get deployments -A", "everything"),
-        ("k $SHARD0 get deployments -A", "what kcm-0 is shown"),
-        ("k $SHARD0 get lease -n kube-system", "its lock, under the name that it knows"),
-        ("k $ALL get lease -n kube-system", "all three locks"),
-        ("k $SHARD0 delete namespace kube-system", "refused: another shard owns it"),
+        ("shoal shard list", "the shards, their holders and slots"),
+        ("shoal shard of deployment/web -n load-45", "who owns it, and why"),
+        ("shoal shard drain kcm-1", "its slots go to the others; undrain brings them back"),
+        ("k get shardmaps,shardedcontrollers -A", "the same as objects"),
+        ("k get lease -n kube-system", "identities, standbys, and each shard's own lock"),
     ] {
         screen.line(&format!("{command:<46}# {what}"));
     }
-    for shard in &stand.ring.shards {
-        let name = shard.proxy.shard();
-        let command = format!("curl -s {}/metrics", shard.proxy.metrics_url());
-        screen.line(&format!("{command:<46}# {name}; its settings: {}/configz", shard.proxy.admin_url()));
+    for (index, shard) in stand.scene.shards().iter().enumerate() {
+        let pod = stand.scene.ring.pod_of(shard).await.and_then(|index| stand.scene.ring.pods.get(index));
+        let Some(pod) = pod else { continue };
+        let command = format!("kubectl --kubeconfig {}", short(pod.kubeconfig()));
+        screen.shard_line(
+            index,
+            &format!("{shard}: {command} get deployments -A   # what its controller is shown"),
+        );
     }
     Ok(())
 }

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
+use rustix::process::Signal;
+use tokio::time::Instant;
 
 use super::changes::Changes;
 use super::screen::{Screen, bar, table};
-use super::stand::Stand;
+use super::stand::{Change, Scene};
 use super::verdict::Verdict;
 use super::{DemoError, Outcome, objects};
 use crate::load::{DB, ONCE, Progress, WEB};
-use crate::{Load, User, wait_for};
+use crate::{Cluster, Load, wait_for};
 
 const NAMESPACES: usize = 12;
 /// For each wait; a loaded machine needs a good part of it.
@@ -21,42 +23,172 @@ const BAR: usize = 12;
 /// The namespace and name of the controllers' lock.
 const LOCK: (&str, &str) = ("kube-system", "kube-controller-manager");
 
-/// Tells everything, and what came of it.
-pub(super) async fn tell(stand: &Stand, screen: &Screen) -> Result<Outcome, DemoError> {
-    elect(stand, screen).await?;
-    let load = fill(stand, screen).await?;
-    screen.step("What each replica was shown and wrote, by its metrics and the API server's audit log");
-    judge(stand, screen, "").await?;
-    let (asked, left) = change(stand, screen, &load).await?;
-    screen.step("The same again, over everything");
-    let verdict = judge(stand, screen, &asked).await?;
-    let objects = objects::count(&stand.client, &stand.rules, &left.namespaces).await?;
-    look_next(stand, screen);
-    Ok(Outcome {
-        shards: stand.shards().len(),
-        objects,
-        writes: verdict.writes(),
-        foreign: verdict.foreign(),
-    })
+/// A demo under way.
+struct Story<'a> {
+    cluster: &'a Cluster,
+    scene: &'a mut Scene,
+    screen: &'a Screen,
 }
 
-/// Each replica leads: one lock in its own eyes, three at the API server.
-async fn elect(stand: &Stand, screen: &Screen) -> Result<(), DemoError> {
-    screen.step("Each replica leads its own shard: to it the lock is kube-controller-manager");
-    let mut rows = vec![["shard", "Lease at the API server", "held by"].map(str::to_owned).to_vec()];
-    for shard in &stand.ring.shards {
-        let (name, lock) = (shard.proxy.shard(), format!("{}-{}", LOCK.1, shard.proxy.shard()));
-        let what = format!("a holder of Lease {lock}");
-        let held = wait_for(&what, DEADLINE, || holder(&stand.client, &lock)).await?;
-        let own = shard.proxy.client(&stand.cluster.control_plane, &User::CONTROLLER_MANAGER).await?;
-        let read = holder(&own, LOCK.1).await.unwrap_or_else(|reason| reason);
-        if read != held {
-            return Err(DemoError::Lease { shard: name.to_owned(), read, held });
+/// Tells everything, and what came of it.
+pub(super) async fn tell(
+    cluster: &Cluster,
+    scene: &mut Scene,
+    screen: &Screen,
+) -> Result<Outcome, DemoError> {
+    let mut story = Story { cluster, scene, screen };
+    story.elect().await?;
+    let load = story.fill().await?;
+    story.scale(4).await?;
+    let (asked, left) = story.change(&load).await?;
+    story.kill(&left, &asked).await?;
+    story.scale(3).await?;
+    story.settle(&left, &asked).await?;
+    screen
+        .step("What each shard wrote, by the API server's audit log, and what the judge says of every write");
+    let verdict = story.judge(&asked).await?;
+    let objects = objects::count(&story.scene.client, &story.scene.rules, &left.namespaces).await?;
+    story.look_next();
+    let shards = story.scene.shards().len();
+    Ok(Outcome { shards, objects, writes: verdict.writes(), foreign: verdict.foreign() })
+}
+
+// === impl Story ===
+
+impl Story<'_> {
+    /// Each replica leads a lock of its own; the controller's is the coordinator's.
+    async fn elect(&self) -> Result<(), DemoError> {
+        self.screen.step("Each replica leads its own shard, and the coordinator keeps all others out");
+        let mut rows = vec![["who", "Lease at the API server", "held by"].map(str::to_owned).to_vec()];
+        let own = self.scene.shards().into_iter().map(|shard| {
+            let lock = format!("{}-{shard}", LOCK.1);
+            (shard, lock)
+        });
+        let original = ("coordinator".to_owned(), LOCK.1.to_owned());
+        for (who, lock) in own.chain([original]) {
+            let what = format!("a holder of Lease {lock}");
+            let held = wait_for(&what, DEADLINE, || holder(&self.scene.client, &lock)).await?;
+            rows.push(vec![who, lock, held]);
         }
-        rows.push(vec![name.to_owned(), lock, held]);
+        show_shards(self.screen, &rows);
+        Ok(())
     }
-    show_shards(screen, &rows);
-    Ok(())
+
+    async fn fill(&self) -> Result<Load, DemoError> {
+        let load = Load::new(NAMESPACES);
+        let sizes = load.sizes;
+        self.screen.step(&format!(
+            "Creating {NAMESPACES} namespaces: Deployment {WEB} ({}), StatefulSet {DB} ({}), Job {ONCE} ({}), Service {WEB}",
+            sizes.web, sizes.db, sizes.once
+        ));
+        self.show_namespaces(&load);
+        load.create(&self.scene.client).await?;
+        self.settle(&load, "").await?;
+        Ok(load)
+    }
+
+    fn show_namespaces(&self, load: &Load) {
+        for (index, shard) in self.scene.shards().iter().enumerate() {
+            let owned = self.scene.owned(shard, &load.namespaces);
+            let named = owned.iter().map(|name| format!("{name} ({})", self.scene.owner(name).0));
+            self.screen.shard_line(index, &format!("{shard}   {}", named.collect::<Vec<_>>().join("  ")));
+        }
+    }
+
+    /// Makes the ring larger or smaller while it works.
+    async fn scale(&mut self, shards: u16) -> Result<(), DemoError> {
+        let before = self.scene.shards().len();
+        self.screen.step(&format!(
+            "{before} ─▶ {shards} shards: slots move between living shards; no object is written"
+        ));
+        let change = self.scene.scale(self.cluster, shards).await?;
+        self.scene.draw(self.screen).await;
+        self.screen.good(&sentence(&change));
+        Ok(())
+    }
+
+    /// Kills a controller: its proxy sees it, and its slots are served elsewhere before it is back.
+    async fn kill(&mut self, load: &Load, asked: &str) -> Result<(), DemoError> {
+        let shards = self.scene.shards();
+        let Some(shard) = shards.get(1).cloned() else { return Ok(()) };
+        let slots = self.scene.map.slots_of(&shard).len();
+        self.screen.step(&format!("kill -9 of the controller of {shard}, which owns {slots} slots"));
+        let pod = self.scene.ring.pod_of(&shard).await.and_then(|index| self.scene.ring.pods.get(index));
+        let Some(pod) = pod else { return Err(DemoError::Idle { shard, what: "has no Pod" }) };
+        let begun = Instant::now();
+        pod.controller.signal(Signal::KILL);
+        let gone = wait_for("its slots to be served elsewhere", DEADLINE, || async {
+            let state = self.scene.ring.state().await.map_err(|error| error.to_string())?;
+            match state.owners().get(shard.as_str()) {
+                None => Ok(begun.elapsed()),
+                Some(slots) => Err(format!("it owns {slots} still")),
+            }
+        });
+        let gone = gone.await?;
+        self.screen.line(&format!("its slots were given to others {} ms after the kill", gone.as_millis()));
+        let count = u16::try_from(shards.len()).unwrap_or(u16::MAX);
+        let change = self.scene.rest(begun, count).await?;
+        self.screen.good(&format!(
+            "it came back and has its share again {:.1} s after the kill",
+            change.took.as_secs_f64()
+        ));
+        self.settle(load, asked).await
+    }
+
+    /// A ring that does not get there has most likely done something else, which the judge can name.
+    async fn settle(&self, load: &Load, asked: &str) -> Result<(), DemoError> {
+        let live = self.screen.live();
+        let show = |progress: &Progress| live.show(&progress_line(progress));
+        if let Err(error) = load.wait_settled(&self.scene.client, DEADLINE, show).await {
+            live.end("not settled");
+            self.judge(asked).await?;
+            return Err(error.into());
+        }
+        let progress = load.progress(&self.scene.client).await?;
+        live.end(&format!("{}  settled", progress_line(&progress)));
+        Ok(())
+    }
+
+    async fn judge(&self, asked: &str) -> Result<Verdict, DemoError> {
+        let verdict = Verdict::of(self.cluster, self.scene, asked).await?;
+        for line in table(&verdict.rows(), true) {
+            self.screen.line(&line);
+        }
+        for finding in verdict.findings() {
+            self.screen.bad(&finding);
+        }
+        verdict.check()?;
+        self.screen.good(&verdict.closing());
+        Ok(verdict)
+    }
+
+    /// Returns what was asked to be deleted, and the load as it is then.
+    async fn change(&self, load: &Load) -> Result<(String, Load), DemoError> {
+        let changes = Changes::plan(self.scene, load);
+        self.screen.step("Changing things in namespaces of every shard");
+        for line in changes.describe() {
+            self.screen.line(&line);
+        }
+        changes.make(&self.scene.client).await?;
+        let left = changes.left(load);
+        self.settle(&left, &changes.asked()).await?;
+        changes.wait_deleted(&self.scene.client, DEADLINE).await?;
+        Ok((changes.asked(), left))
+    }
+
+    fn look_next(&self) {
+        let logs = super::keep::short(self.cluster.control_plane.dir());
+        self.screen.step("Where to look next");
+        for (place, what) in [
+            ("README.md", "what Shoal is, and how to run a proxy"),
+            ("docs/ownership.md", "how slots move, and why a late write fails"),
+            ("examples/kube-controller-manager/", "the ring of this demo"),
+            (logs.as_str(), "logs: coordinator.log, proxy-kcm-pod0.log, kcm-pod0.log, audit.log"),
+            ("make demo KEEP=1", "the same, left up for you to try"),
+        ] {
+            self.screen.line(&format!("{place:<36}{what}"));
+        }
+    }
 }
 
 /// Who holds a lock, or why nobody does.
@@ -67,81 +199,18 @@ async fn holder(client: &Client, lock: &str) -> Result<String, String> {
     holder.ok_or_else(|| "nobody".to_owned())
 }
 
-async fn fill(stand: &Stand, screen: &Screen) -> Result<Load, DemoError> {
-    let load = Load::new(NAMESPACES);
-    let sizes = load.sizes;
-    screen.step(&format!(
-        "Creating {NAMESPACES} namespaces: Deployment {WEB} ({}), StatefulSet {DB} ({}), Job {ONCE} ({}), Service {WEB}",
-        sizes.web, sizes.db, sizes.once
-    ));
-    for (index, shard) in stand.shards().into_iter().enumerate() {
-        let owned = stand.owned(shard, &load.namespaces);
-        let named = owned.iter().map(|name| format!("{name} (slot {})", stand.owner(name).0));
-        screen.shard_line(index, &format!("{shard}   {}", named.collect::<Vec<_>>().join("  ")));
-    }
-    load.create(&stand.client).await?;
-    settle(stand, screen, &load, "").await?;
-    Ok(load)
-}
-
-/// A ring that does not get there has most likely done something else, which the judge can name.
-async fn settle(stand: &Stand, screen: &Screen, load: &Load, asked: &str) -> Result<(), DemoError> {
-    let live = screen.live();
-    let show = |progress: &Progress| live.show(&progress_line(progress));
-    if let Err(error) = load.wait_settled(&stand.client, DEADLINE, show).await {
-        live.end("not settled");
-        judge(stand, screen, asked).await?;
-        return Err(error.into());
-    }
-    let progress = load.progress(&stand.client).await?;
-    live.end(&format!("{}  settled", progress_line(&progress)));
-    Ok(())
+fn sentence(change: &Change) -> String {
+    let Change { took, moved } = change;
+    format!(
+        "{moved} of 256 slots moved; all were open {:.1} s after the change, start of the replicas included",
+        took.as_secs_f64()
+    )
 }
 
 fn progress_line(progress: &Progress) -> String {
     let (done, of) =
         progress.all().iter().fold((0, 0), |(done, of), (_, count)| (done + count.settled, of + count.of));
     format!("{}  {progress}", bar(done, of, BAR))
-}
-
-async fn judge(stand: &Stand, screen: &Screen, asked: &str) -> Result<Verdict, DemoError> {
-    let verdict = Verdict::of(stand, asked).await?;
-    for line in table(&verdict.rows(), true) {
-        screen.line(&line);
-    }
-    for finding in verdict.findings() {
-        screen.bad(&finding);
-    }
-    verdict.check()?;
-    screen.good(&verdict.closing());
-    Ok(verdict)
-}
-
-/// Returns what was asked to be deleted, and the load as it is then.
-async fn change(stand: &Stand, screen: &Screen, load: &Load) -> Result<(String, Load), DemoError> {
-    let changes = Changes::plan(stand, load);
-    screen.step("Changing things in namespaces of every shard");
-    for line in changes.describe() {
-        screen.line(&line);
-    }
-    changes.make(&stand.client).await?;
-    let left = changes.left(load);
-    settle(stand, screen, &left, &changes.asked()).await?;
-    changes.wait_deleted(&stand.client, DEADLINE).await?;
-    Ok((changes.asked(), left))
-}
-
-fn look_next(stand: &Stand, screen: &Screen) {
-    let logs = super::keep::short(stand.cluster.control_plane.dir());
-    screen.step("Where to look next");
-    for (place, what) in [
-        ("README.md", "what Shoal is, and how to run a proxy"),
-        ("examples/kube-controller-manager/", "the ring of this demo and its map"),
-        (logs.as_str(), "logs: kcm-0.log, proxy-kcm-0.log, audit.log"),
-        ("make demo KEEP=1", "the same, left up for you to try"),
-    ] {
-        screen.line(&format!("{place:<36}{what}"));
-    }
 }
 
 /// A header, then a row for each shard in its colour.
