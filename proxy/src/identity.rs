@@ -283,6 +283,7 @@ impl Identity {
             self.leave();
         }
         self.let_go(now);
+        self.look_at_view();
         self.call(now);
         self.publish();
         self.measure(now);

@@ -246,7 +246,7 @@ impl Identity {
             }
             Called::StandsBy { shard, outcome: Err(_) } => self.leases.lost(&names::standby_lease(&shard)),
             Called::Renewed { sent, acks, outcome } => self.renewed(sent, acks, outcome),
-            Called::Released => {}
+            Called::Released => self.leave_the_rest(),
         }
     }
 
@@ -269,6 +269,7 @@ impl Identity {
         if let Some(read) = read.filter(newer) {
             self.map = Some(read);
         }
+        self.leave_the_rest();
         self.follow();
     }
 
@@ -293,6 +294,7 @@ impl Identity {
                     self.live.shard().lapse();
                 }
                 self.tenancy.forget();
+                self.leave_the_rest();
             }
             Err(error) => {
                 tracing::warn!(%error, "the Lease was not renewed");

@@ -138,6 +138,41 @@ impl Identity {
         self.count("gained", slots);
     }
 
+    /// Shows nothing new of what this proxy has no part in any more: it lost its shard, or got another.
+    pub(super) fn leave_the_rest(&self) {
+        let kept = match (&self.map, self.tenancy.identity()) {
+            (Some(map), Some(held)) => map.slots_of(&held.shard),
+            _ => Slots::NONE,
+        };
+        self.lose(self.view.shown().minus(&kept).minus(&self.view.frozen()), HandoverMode::Freeze);
+    }
+
+    /// A controller that is not there has been shown nothing; one that was shown too much that is lost has to begin anew.
+    pub(super) fn look_at_view(&mut self) {
+        let frozen = self.view.frozen();
+        if frozen.is_empty() {
+            return;
+        }
+        if !self.attended {
+            self.view.restarted();
+            return;
+        }
+        let limit = usize::from(self.controller.spec.handover.max_frozen_percent);
+        let shown = self.view.shown().len();
+        if limit < 100
+            && frozen.len() * 100 > shown * limit
+            && self.tenancy.identity().is_some()
+            && !self.lapses
+        {
+            tracing::info!(
+                frozen = frozen.len(),
+                shown,
+                "too much that is lost is shown: the lock is let lapse"
+            );
+            self.lapses = true;
+        }
+    }
+
     /// Takes slots out of the view that have come to rest.
     pub(super) fn let_go(&mut self, now: Moment) {
         let idle = self.live.shard().idle(now);

@@ -51,11 +51,16 @@ impl Stack {
         let Some(life) = self.life.as_ref() else { return Ok(()) };
         let writes = request.is_write();
         let identity = if writes { onward.lock_holder(request).await? } else { None };
-        let is_haunted = {
+        let (was_haunted, is_haunted) = {
             let mut life = life.lock();
+            let was_haunted = life.is_haunted();
             identity.map_or(Ok(()), |identity| life.wrote(&identity)).map_err(|error| unnoted(&error))?;
-            life.is_haunted()
+            (was_haunted, life.is_haunted())
         };
+        if was_haunted && !is_haunted {
+            // From now on a shard may be claimed.
+            self.live.iter().for_each(|live| live.tell());
+        }
         match ring.role {
             // Whoever finds no lock makes one, and so tells who it is.
             _ if is_haunted && !writes => Err(absent(lock)),
