@@ -180,15 +180,35 @@ impl Stack {
         })
     }
 
-    /// Asks the API server for the uid and the version of the write's object, by the client's own right.
+    /// Asks the API server for the uid and the version of the write's object, by the client's own right. Whoever may not get
+    /// the object may list it: some controllers of kube-controller-manager have no `get` of the Pods that they patch.
     async fn look(&self, fenced: &Fenced<'_>, question: Parts) -> Result<Looked, Refusal> {
         self.metrics.fence_lookups.inc();
+        let list = gate::list_question(fenced.request, &question);
         let response = self.look_up(fenced.cluster, question).await?;
         match response.status() {
             StatusCode::NOT_FOUND => Ok(Looked::Absent),
             status if status.is_success() => gate::demand_in(response).await.map(Looked::At),
+            StatusCode::FORBIDDEN => match list {
+                Some(list) => self.look_in_list(fenced, list, response).await,
+                None => Ok(Looked::Answered(response)),
+            },
             _ => Ok(Looked::Answered(response)),
         }
+    }
+
+    async fn look_in_list(
+        &self,
+        fenced: &Fenced<'_>,
+        question: Parts,
+        forbidden: Response<Received>,
+    ) -> Result<Looked, Refusal> {
+        let response = self.look_up(fenced.cluster, question).await?;
+        if !response.status().is_success() {
+            return Ok(Looked::Answered(forbidden));
+        }
+        let listed = gate::demand_in_list(response).await?;
+        Ok(listed.map_or(Looked::Absent, Looked::At))
     }
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, Limited};
+use serde_json::Value;
 
 use super::{Cluster, Stack, intake::Onward, reading};
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
         KubeRequest,
         accept::{BodyType, StatusEncoding},
         path::{Target, Verb},
+        query::Query,
         upgrade::Protocol,
     },
     respond::Refusal,
@@ -23,6 +25,8 @@ use crate::{
 
 /// The API server stores no object larger than this, and its metadata are less.
 const METADATA_BYTES: usize = 3 << 20;
+const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// What the subprotocol begins with that is a token.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
@@ -130,6 +134,19 @@ pub(super) fn question(request: &KubeRequest, write: &Parts, agent: &str) -> Res
     Ok(parts)
 }
 
+/// The same question as a list of that one name; none where the path has no name. The server reads such a list as it does
+/// the object alone (apiserver `pkg/registry/generic/registry/store.go`, `MatchesSingle`).
+pub(super) fn list_question(request: &KubeRequest, question: &Parts) -> Option<Parts> {
+    let target = request.target()?;
+    let path = question.uri.path().get(..target.name_in_path.clone()?.start.checked_sub(1)?)?;
+    let mut query = Query::new(None);
+    query.append("fieldSelector", &format!("metadata.name={}", target.name));
+    let mut list = question.clone();
+    list.uri = query.path_and_query(path).ok()?.into();
+    list.headers.insert(header::ACCEPT, HeaderValue::from_static(METADATA_LIST));
+    Some(list)
+}
+
 /// The headers that say who asks. A token that came as a subprotocol is one that the server would take there only.
 fn identity(headers: &HeaderMap) -> HeaderMap {
     let says_who = |name: &str| name == "authorization" || name.starts_with("impersonate-");
@@ -189,6 +206,26 @@ fn is_eviction(request: &KubeRequest) -> bool {
         resource.group.is_empty() && resource.resource == "pods" && subresource == "eviction"
     };
     request.info.verb == Verb::Create && request.target().is_some_and(of_pod)
+}
+
+/// The uid and the version of the one object in a list; none if it is empty.
+pub(super) async fn demand_in_list<B>(response: Response<B>) -> Result<Option<Demand>, Refusal>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BodyError>,
+{
+    let response = reading::decoded(response)?;
+    #[allow(clippy::disallowed_methods, reason = "bounded")]
+    let bytes = Limited::new(response.into_body(), METADATA_BYTES).collect().await;
+    let bytes = bytes.map_err(|error| reading::unreadable(&format!("a list that broke off ({error})")))?;
+    let list: Value = serde_json::from_slice(&bytes.to_bytes())
+        .map_err(|error| reading::unreadable(&format!("a list that is no JSON ({error})")))?;
+    let text = |field: &str| {
+        let text = list.pointer(&format!("/items/0/metadata/{field}")).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let demand = Demand { uid: text("uid"), version: text("resourceVersion") };
+    Ok(Some(demand).filter(|demand| *demand != Demand::default()))
 }
 
 /// The uid and the version of the object in an answer.
@@ -307,6 +344,35 @@ mod tests {
             assert_eq!(names, ["accept", "authorization", "impersonate-extra-a", "user-agent"]);
             let accept = asked.headers[header::ACCEPT].to_str().unwrap();
             assert!(accept.starts_with("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata"));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_may_not_get_an_object_asks_for_a_list_of_it() {
+        for (target, list) in [
+            (
+                "/api/v1/namespaces/a/pods/web/status?x=1",
+                "/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dweb",
+            ),
+            ("/api/v1/namespaces/a/finalize", "/api/v1/namespaces?fieldSelector=metadata.name%3Da"),
+        ] {
+            let write = http::Request::put(target).header("authorization", "Bearer t").body(()).unwrap();
+            let write = write.into_parts().0;
+            let request = KubeRequest::parse(&write.method, &write.uri, &write.headers).unwrap();
+            let asked = question(&request, &write, "kcm/kcm-0@1").unwrap();
+            let asked = list_question(&request, &asked).unwrap();
+            assert_eq!(asked.uri, list);
+            assert_eq!(asked.headers["authorization"], "Bearer t");
+        }
+        for (items, wanted) in
+            [("[]", None), (r#"[{"metadata":{"uid":"u","resourceVersion":"7"}}]"#, Some(("u", "7")))]
+        {
+            let response = Response::new(body::full(format!("{{\"items\":{items}}}")));
+            let found = demand_in_list(response).await.ok().unwrap();
+            let found = found.as_ref().map(|found| {
+                (found.uid.as_deref().unwrap_or_default(), found.version.as_deref().unwrap_or_default())
+            });
+            assert_eq!(found, wanted);
         }
     }
 
