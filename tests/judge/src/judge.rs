@@ -18,6 +18,12 @@ use crate::{
     slot::{slot_of, slot_of_uid},
 };
 
+/// How a proxy's own User-Agent begins.
+const PROXY: &str = "shoal-proxy/";
+/// What a proxy without a shard calls itself. Its controller may speak in the lane, where nothing is anybody's: Events of what
+/// it did before come late.
+const STANDBY: &str = "standby";
+
 /// What is judged, and by what.
 #[derive(Debug, Clone)]
 pub struct Case {
@@ -158,7 +164,7 @@ impl Judge {
         let object = Object::of(event)
             .ok_or_else(|| (Reason::Unjudgeable, format!("{} has no object", event.request_uri)))?;
         let replaced = self.names.note(cluster, event, &object);
-        if self.case.ring.is_own(&object) && agent::read_mark(&event.user_agent) == Err(Flaw::Absent) {
+        if self.case.ring.is_own(&object) && event.user_agent.starts_with(PROXY) {
             self.report.own += 1;
             return Ok(());
         }
@@ -168,7 +174,8 @@ impl Judge {
             self.judge(cluster, event, &object)?;
         }
         self.case.check_asked(event, &object)?;
-        if replaced { self.case.check_replaced(event, &object) } else { Ok(()) }
+        let owned = matches!(self.case.ring.writers(&object), Writers::Owner(_));
+        if replaced && owned { self.case.check_replaced(event, &object) } else { Ok(()) }
     }
 
     fn step_stranger(&mut self, cluster: &str, event: &Event) -> Result<(), Objection> {
@@ -278,7 +285,8 @@ impl Case {
             let message = format!("{verb} {object} by {user}: the suffix is of another ring, {}", mark.ring);
             return Err((Reason::ClientMadeSuffix, message));
         }
-        if !self.ring.has_shard(mark.shard) && !self.owners.has_shard(mark.shard) {
+        let seated = mark.shard != STANDBY || self.ring.writers(object) != Writers::AnyLane;
+        if seated && !self.ring.has_shard(mark.shard) && !self.owners.has_shard(mark.shard) {
             let message = format!("{verb} {object}: the ring has no shard {}", mark.shard);
             return Err((Reason::UnknownShard, message));
         }

@@ -172,9 +172,12 @@ impl Ring {
         here.then(|| self.shard_after("shoal-", object.name.as_deref()?)).flatten()
     }
 
-    /// Whether the proxies write the object in their own name: identities, standbys, and the Secrets that their tokens
-    /// hang on.
+    /// Whether the proxies write the object in their own name: identities, standbys, the Secrets that their tokens hang on,
+    /// and the locks of shards, which they free for the next controller.
     pub(crate) fn is_own(&self, object: &Object) -> bool {
+        if matches!(self.lock_writers(object), Some(Writers::Shard(_))) {
+            return true;
+        }
         let secret = object.group.is_empty() && object.resource == "secrets";
         let name = object.name.as_deref().and_then(|name| name.strip_prefix("shoal-"));
         let Some(name) = name.filter(|_| object.namespace.as_ref() == Some(&self.namespace)) else {

@@ -284,21 +284,55 @@ fn what_is_made_again_was_not_to_be_deleted() {
 
 #[test]
 fn the_proxies_own_objects_are_no_writes_of_the_ring() {
-    let here = |group: &str, resource: &str, name: &str| json!({"objectRef": {"apiGroup": group, "resource": resource, "namespace": "kube-system", "name": name}});
-    let lease = |name| here("coordination.k8s.io", "leases", name);
-    for own in [lease("shoal-kcm-0"), lease("shoal-kcm-7-standby"), here("", "secrets", "shoal-kcm-1-12")] {
-        assert_eq!(one("", &own), [], "{own}");
+    let by = |agent: &str, group: &str, resource: &str, name: &str| {
+        let object =
+            json!({"apiGroup": group, "resource": resource, "namespace": "kube-system", "name": name});
+        one("", &json!({"userAgent": agent, "objectRef": object}))
+    };
+    let lease = "coordination.k8s.io";
+    let own = [
+        (lease, "leases", "shoal-kcm-0"),
+        (lease, "leases", "shoal-kcm-7-standby"),
+        (lease, "leases", "kube-controller-manager-kcm-0"),
+        ("", "secrets", "shoal-kcm-1-12"),
+    ];
+    for (group, resource, name) in own {
+        assert_eq!(by("shoal-proxy/0.1.0", group, resource, name), [], "{name}");
+        assert_eq!(by("kcm/v1", group, resource, name), [Reason::NoSuffix], "{name}");
     }
-    for other in [
-        lease("shoal-kcm"),
-        lease("shoal-other-0-standby"),
-        lease("kube-controller-manager-kcm-0"),
-        here("", "secrets", "shoal-kcm-0-standby"),
-        here("", "configmaps", "shoal-kcm-0"),
+    for (group, resource, name) in [
+        (lease, "leases", "shoal-kcm"),
+        (lease, "leases", "shoal-other-0-standby"),
+        (lease, "leases", "kube-controller-manager"),
+        ("", "secrets", "shoal-kcm-1"),
+        ("", "secrets", "shoal-kcm-0-standby"),
+        ("", "configmaps", "shoal-kcm-0"),
     ] {
-        assert_eq!(one("", &other), [Reason::NoSuffix], "{other}");
+        assert_eq!(by("shoal-proxy/0.1.0", group, resource, name), [Reason::NoSuffix], "{name}");
     }
-    assert_eq!(one("shoal/kcm/kcm-1@1", &lease("shoal-kcm-0")), [Reason::SisterLock], "by a controller");
+    let sister = json!({"objectRef": {"apiGroup": lease, "resource": "leases", "namespace": "kube-system",
+        "name": "shoal-kcm-0"}});
+    assert_eq!(one("shoal/kcm/kcm-1@1", &sister), [Reason::SisterLock], "by a controller");
+}
+
+#[test]
+fn a_proxy_without_a_shard_has_the_lane_only() {
+    let lane = json!({"objectRef": {"resource": "events", "namespace": "demo-5", "name": "web.1"}});
+    assert_eq!(one("shoal/kcm/standby@0", &lane), []);
+    assert_eq!(one("shoal/kcm/standby@0 :20.1", &json!({})), [Reason::UnknownShard]);
+    let lock = json!({"objectRef": {"apiGroup": "coordination.k8s.io", "resource": "leases",
+        "namespace": "kube-system", "name": "kube-controller-manager-kcm-0"}});
+    assert_eq!(one("shoal/kcm/standby@0", &lock), [Reason::UnknownShard]);
+}
+
+#[test]
+fn a_lock_may_be_made_again() {
+    let lock = json!({"apiGroup": "coordination.k8s.io", "resource": "leases", "namespace": "kube-system",
+        "name": "kube-controller-manager-kcm-0"});
+    let freed = event("", &json!({"verb": "delete", "userAgent": "shoal-proxy/0.1.0", "objectRef": lock}));
+    let made = json!({"verb": "create", "responseStatus": {"code": 201}, "objectRef": lock});
+    let made = event("shoal/kcm/kcm-0@2", &made);
+    assert_eq!(reasons(judge_with(RING, Some("")), &[freed, made]), []);
 }
 
 #[test]
