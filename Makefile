@@ -37,6 +37,13 @@ test-node: ## Runs exec, attach, port-forward and kubectl on a real kubelet; nee
 faults: control-plane ## Shows what a client sees of each fault of the wire, and checks it
 	@tests/run.sh faults
 
+.PHONY: chaos
+chaos: control-plane ## Lets all go wrong with a live ring, see docs/chaos.md; MINUTES=10 MODE=Freeze FENCE=Preconditions SEED=1
+	cargo build --bin shoal-proxy --bin shoal-controller --bin shoal-chaos --bin shoal-supervise
+	target/debug/shoal-chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(MODE),--mode $(MODE)) \
+		$(if $(FENCE),--fence $(FENCE)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
+		$(if $(CONTROLLERS),--controllers $(CONTROLLERS))
+
 .PHONY: conformance
 conformance: control-plane ## Compares answers straight and through proxies, see docs/conformance.md; ONLY=TEXT for a part
 	cargo build --bin shoal-proxy --bin shoal-conformance --bin shoal-supervise

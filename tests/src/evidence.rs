@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::Path;
 
+use shoal_api::ShardedController;
 use shoal_judge::{Asked, Case, InputError, Judge, Owners, Report, Ring};
 
 use crate::HarnessError;
@@ -37,6 +38,29 @@ pub fn judge(log: &[u8], config: &Path, asked: &str) -> Result<Report, HarnessEr
     let mut judge = Judge::new(case(config, asked)?);
     judge.read(HUB, log);
     Ok(judge.finish())
+}
+
+/// What the judge says of the hub's log of a live ring, whose map it reads there. Deletions are judged by owner alone.
+pub fn judge_live(
+    log: &[u8],
+    ring: &ShardedController,
+    writers: Vec<String>,
+) -> Result<Report, HarnessError> {
+    let ring = Ring::parse(&serde_json::to_string(ring).unwrap_or_default())?;
+    let owners = Owners::default();
+    let mut judge =
+        Judge::new(Case { ring, owners, writers, asked: None, orphan_budget: None, adopted: false });
+    judge.survey(HUB, log);
+    judge.read(HUB, log);
+    Ok(judge.finish())
+}
+
+/// Creates by that user that were refused because the object was there, as kubectl writes them.
+pub fn refused_creates(log: &[u8], user: &str) -> Vec<String> {
+    let refused = shoal_judge::read_events(log).filter_map(Result::ok).filter(|event| {
+        event.verb == "create" && event.is_final() && event.code() == 409 && event.user.username == user
+    });
+    refused.filter_map(|event| shoal_judge::Object::of(&event)).map(|object| object.to_string()).collect()
 }
 
 /// A ring of [`RING_WRITERS`] and its one map.

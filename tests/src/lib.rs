@@ -45,6 +45,7 @@ pub mod shards;
 pub mod supervise;
 pub mod user;
 pub mod wait;
+pub mod websites;
 pub mod widgets;
 
 pub use cluster::Cluster;
