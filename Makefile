@@ -54,8 +54,8 @@ fuzz: $(CARGO_FUZZ) ## Fuzzes each parser of the proxy for a minute; SECONDS=600
 	@proxy/fuzz/run.sh $(CARGO_FUZZ) $(or $(SECONDS),60)
 
 .PHONY: bench
-bench: control-plane ## Measures Shoal beside other proxies, see docs/performance.md; ONLY="quick watch" for a part
-	cargo build --release --bin shoal-proxy --bin shoal-floor --bin shoal-bench --bin shoal-supervise
+bench: control-plane ## Measures Shoal beside other proxies, see docs/performance.md; ONLY="quick watch" for a part, ONLY=handover for hand-overs
+	cargo build --release --bin shoal-proxy --bin shoal-controller --bin shoal-floor --bin shoal-bench --bin shoal-supervise
 	target/release/shoal-bench $(ONLY)
 
 .PHONY: crds

@@ -24,6 +24,7 @@ mod connection;
 mod data;
 mod events;
 pub mod halves;
+mod handover;
 mod part;
 mod table;
 mod target;
@@ -39,6 +40,16 @@ const FOLDER: &str = "bench";
 const FIGURES: &str = "figures.csv";
 /// An audit log would cost the API server more than the requests do.
 const NO_AUDIT: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n";
+
+/// Measures planned hand-overs, which are no matter of proxies beside each other, and prints what they took.
+pub async fn hand_over() -> Result<(), HarnessError> {
+    let handover::Outcome { figures, fetched, writes } = handover::run().await?;
+    println!("slots moved: {}", figures.moves);
+    println!("hand-over p99: {} ms (bar: 250)", figures.handover_ms_p99);
+    println!("fetched for all moves: {:.1} MB", fetched / 1e6);
+    println!("writes to objects meanwhile: {writes}");
+    Ok(())
+}
 
 /// What to measure.
 #[derive(Debug, Clone)]
