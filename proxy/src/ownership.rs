@@ -18,7 +18,7 @@ pub mod ring;
 
 use fastrand::Rng;
 use http::StatusCode;
-use shoal_api::RuleMode;
+use shoal_api::{RuleMode, SlotState};
 use shoal_sharding::{Object, Part, Slot, shard::Shut};
 
 pub use self::live::Live;
@@ -104,6 +104,16 @@ impl<'a> Gate<'a> {
             "metadata.uid",
             "it writes to a Pod that its path does not name, and the Pod's uid says whose it is: send it to the \
              Pod's subresource binding",
+        )
+    }
+
+    /// The refusal of a binding in the old form that demands no version of its Pod.
+    pub fn unfenced_binding(self) -> Refusal {
+        self.forbidden(
+            "LegacyBinding",
+            "metadata.resourceVersion",
+            "it writes to a Pod that its path does not name: name the Pod's version, or send it to the Pod's \
+             subresource binding",
         )
     }
 
@@ -198,20 +208,37 @@ impl<'a> Gate<'a> {
         let slot = part.slot(self.cluster, object);
         match self.ring.map.owned_at(slot, &self.ring.shard) {
             Some(epoch) => Ok(Passage::Claimed(Claim { slot, epoch })),
-            None => Err(self.refuse_foreign(part, slot, part.text(object))),
+            None => Err(match self.why_not(slot) {
+                Shut::Foreign => self.refuse_foreign(part, slot, part.text(object)),
+                shut => self.shut(slot, shut),
+            }),
+        }
+    }
+
+    /// Why the map does not let this shard write to a slot.
+    fn why_not(self, slot: Slot) -> Shut {
+        let entry = self.ring.map.entry(slot);
+        let is_mine = entry.owner.as_deref() == Some(&*self.ring.shard);
+        match entry.state {
+            _ if self.ring.role != Role::Holder => Shut::NoLease,
+            SlotState::Draining if is_mine => Shut::Leaving,
+            _ => Shut::Foreign,
         }
     }
 
     /// The refusal of a write to a slot that its gate keeps shut.
     pub fn shut(self, slot: Slot, shut: Shut) -> Refusal {
         let Ring { namespace, name, shard, .. } = self.ring;
-        let who = format!("shard {shard} of ring {namespace}/{name}");
+        let who = match self.ring.role {
+            Role::Holder => format!("shard {shard} of ring {namespace}/{name}"),
+            Role::Standby | Role::Nobody => {
+                format!("this proxy, which is no shard of ring {namespace}/{name},")
+            }
+        };
         let (reason, why) = match shut {
             Shut::NoLease => (
                 "NoLease",
-                format!(
-                    "{who} could not renew its identity Lease in time: somebody else may own slot {slot}"
-                ),
+                format!("{who} holds no identity Lease for long enough: somebody else may own slot {slot}"),
             ),
             Shut::Foreign => ("ForeignSlot", format!("{who} does not own slot {slot} any more")),
             Shut::Leaving => {
@@ -256,12 +283,7 @@ impl<'a> Gate<'a> {
     }
 
     fn subject(self) -> Subject {
-        let resource = &self.target.resource;
-        Subject {
-            group: resource.group.clone(),
-            resource: resource.resource.clone(),
-            name: self.target.name.clone(),
-        }
+        Subject::of(self.target)
     }
 }
 

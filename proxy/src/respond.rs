@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, Status
 
 use crate::{
     body::{self, Body},
-    request::accept::StatusEncoding,
+    request::{accept::StatusEncoding, path::Target},
 };
 
 /// A request that ends at the proxy: what the caller is told, and whether it may try again.
@@ -31,7 +31,7 @@ pub struct Refusal {
 }
 
 /// The object that a refusal is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// The API group.
     pub group: String,
@@ -122,6 +122,14 @@ impl Refusal {
 }
 
 // === impl Subject ===
+
+impl Subject {
+    /// What a request is about.
+    pub fn of(target: &Target) -> Self {
+        let resource = &target.resource;
+        Self { group: resource.group.clone(), resource: resource.resource.clone(), name: target.name.clone() }
+    }
+}
 
 impl fmt::Display for Subject {
     /// As apimachinery names an object in its errors: `deployments.apps "web"`.

@@ -33,6 +33,8 @@ use crate::{
 /// How long the head of a response may take. The API server cuts ordinary requests after 60 s by
 /// itself (apiserver `server/config.go`, `RequestTimeout`).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
+/// The same where the API server was told to give up after 5 s (`shoal_sharding::times::WRITE`), a connection included.
+const BOUNDED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connections to one API server at most, without those of upgrades.
 pub const CONNECTIONS: usize = 2 * pool::CONNECTIONS;
@@ -89,8 +91,11 @@ pub enum UpstreamError {
     #[error("the connection broke before the response: {0}")]
     Broken(hyper::Error),
     /// The request may be in process still.
-    #[error("no response within {} s", HEAD_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("no response within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// It had to wait for a connection, and may not be sent any more; nothing was sent.
+    #[error("the request waited for a connection until it was too late to send it")]
+    Withheld,
     /// The request cannot be put to the server's address.
     #[error("cannot address the request: {0}")]
     Address(#[from] http::Error),
@@ -179,14 +184,29 @@ impl Upstream {
         let again = may_repeat(&parts, &body).then(|| parts.clone());
         let pool = self.pool(traffic);
         let sent = async {
-            match (pool.send(Request::from_parts(parts, body)).await, again) {
+            match (pool.send(Request::from_parts(parts, body), || true).await, again) {
                 (Err(UpstreamError::Unprocessed(_) | UpstreamError::Broken(_)), Some(parts)) => {
-                    pool.send(Request::from_parts(parts, body::empty())).await
+                    pool.send(Request::from_parts(parts, body::empty()), || true).await
                 }
                 (outcome, _) => outcome,
             }
         };
         in_time(traffic, sent).await
+    }
+
+    /// Sends a write that the API server gives up after some seconds by itself. Whether it `may` be sent is asked when there
+    /// is a connection, and nothing more to wait for.
+    pub async fn send_bounded(
+        &self,
+        mut parts: Parts,
+        body: Body,
+        may: impl FnMut() -> bool,
+    ) -> Result<Response<Received>, UpstreamError> {
+        parts.uri = self.address(&parts.uri)?;
+        parts.version = http::Version::HTTP_2;
+        headers::strip(&mut parts.headers);
+        let sent = self.calls.send(Request::from_parts(parts, body), may);
+        timeout(BOUNDED_TIMEOUT, sent).await.unwrap_or(Err(UpstreamError::Timeout(BOUNDED_TIMEOUT)))
     }
 
     fn pool(&self, traffic: Traffic) -> &Arc<Pool> {
@@ -221,7 +241,7 @@ impl UpstreamError {
     pub fn refusal(&self, cluster: &str, reads: bool) -> Refusal {
         let message = format!("upstream {cluster}: {self}");
         match self {
-            Self::Connect(_) | Self::Unprocessed(_) => {
+            Self::Connect(_) | Self::Unprocessed(_) | Self::Withheld => {
                 Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message).retry_after(1)
             }
             Self::Broken(_) if reads => {
@@ -231,7 +251,7 @@ impl UpstreamError {
                 let message = format!("{message}; the write may have been done, read before you repeat it");
                 Refusal::new(StatusCode::BAD_GATEWAY, "InternalError", message)
             }
-            Self::Timeout => Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message),
+            Self::Timeout(_) => Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message),
             Self::Address(_) => Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message),
         }
     }
@@ -244,7 +264,7 @@ async fn in_time<T>(
 ) -> Result<T, UpstreamError> {
     match traffic {
         Traffic::Call | Traffic::Watch => {
-            timeout(HEAD_TIMEOUT, sent).await.unwrap_or(Err(UpstreamError::Timeout))
+            timeout(HEAD_TIMEOUT, sent).await.unwrap_or(Err(UpstreamError::Timeout(HEAD_TIMEOUT)))
         }
         Traffic::Stream => sent.await,
     }

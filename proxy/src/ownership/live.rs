@@ -25,7 +25,7 @@ pub struct Live {
     steps: watch::Sender<()>,
 }
 
-/// A write that was let in. It counts as one of unknown outcome unless it is told otherwise.
+/// A write that was let in. From when it is sent it counts as one of unknown outcome until the contrary is told.
 pub struct Entered {
     live: Arc<Live>,
     ticket: Ticket,
@@ -65,13 +65,21 @@ impl Live {
         self.steps.subscribe()
     }
 
+    /// Whether a write to that slot can be let in, at once or in a little while.
+    pub fn may_enter(&self, slot: Slot) -> Result<(), Shut> {
+        match self.shard().may_write(slot, self.now()) {
+            Ok(_) | Err(Shut::Arriving) => Ok(()),
+            Err(shut) => Err(shut),
+        }
+    }
+
     /// Lets a write in; waits a little for a slot that is on its way here.
     pub async fn enter(self: &Arc<Self>, slot: Slot) -> Result<Entered, Shut> {
         let (mut steps, deadline) = (self.steps(), Instant::now() + ARRIVAL);
         loop {
             let entered = self.shard().enter(slot, self.now());
             match entered {
-                Ok(ticket) => return Ok(Entered { live: self.clone(), ticket, outcome: Outcome::Unknown }),
+                Ok(ticket) => return Ok(Entered { live: self.clone(), ticket, outcome: Outcome::Known }),
                 Err(Shut::Arriving) => {}
                 Err(shut) => return Err(shut),
             }
@@ -96,19 +104,16 @@ impl Entered {
         self.ticket
     }
 
-    /// Whether the write may be sent now.
-    pub fn still(&self) -> Result<(), Shut> {
-        self.live.shard().still(self.ticket, self.live.now())
+    /// Whether the write may be sent now, or once more; if so, it counts as sent.
+    pub fn begin(&mut self) -> Result<(), Shut> {
+        self.live.shard().still(self.ticket, self.live.now())?;
+        self.outcome = Outcome::Unknown;
+        Ok(())
     }
 
     /// The API server has answered, or never got it.
     pub fn known(&mut self) {
         self.outcome = Outcome::Known;
-    }
-
-    /// It is sent once more: its outcome is open again.
-    pub fn sent_again(&mut self) {
-        self.outcome = Outcome::Unknown;
     }
 }
 

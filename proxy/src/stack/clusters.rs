@@ -35,6 +35,8 @@ pub struct Cluster {
     pub upstream: Arc<Upstream>,
     /// What it is not asked to leave out.
     pub(super) refused: Refused,
+    /// What its clients may list, but of late might not get.
+    pub(super) listed: Refused,
 }
 
 // === impl Clusters ===
@@ -46,6 +48,7 @@ impl Clusters {
             name: upstream.name().into(),
             upstream,
             refused: Refused::default(),
+            listed: Refused::default(),
         };
         Self { hub: cluster(hub), members: members.into_iter().map(cluster).collect() }
     }

@@ -2,30 +2,33 @@
 //! time, and demands the uid and the version of its object.
 //!
 //! ```text
-//! gate says slot ─▶ body read ─▶ look-up, if it demands too little ─▶ enter (counted) ─▶ demand ─▶ still? ─▶ send, bounded
-//!                                                                        ▲                                     │
-//!                                                                        └── a conflict of our making, twice ◀─┘
+//! gate says slot ─▶ body read ─▶ look-up, if it demands too little ─▶ enter (counted) ─▶ demand ─▶ connection ─▶ still?
+//!                                                                         ▲                                       │
+//!                                                                         └─ conflict of our making, twice ◀─ send, bounded
 //! ```
 //!
 //! The version that a write demands is read before the write is let in. At that moment this shard owned the slot, so the
 //! version is older than any write of the next owner: if that one has written the object, the API server refuses this write,
 //! however long it was on its way. A controller's own demands stay as they are.
 
-use http::{Response, StatusCode, request::Parts};
+mod look;
+
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use shoal_sharding::{
     shard::{Shut, Ticket},
     times,
 };
 
-use super::{Cluster, Stack, gate, intake::Onward, reading};
+use self::look::Looked;
+use super::{Cluster, Stack, intake::Onward, reading};
 use crate::{
     body::{self, Body},
     filter::object::{self, demand::Demand},
     ownership::{Gate, Ring, live::Entered},
     request::{KubeRequest, accept::BodyType, path::Verb},
     respond::Refusal,
-    upstream::{Received, Traffic, UpstreamError, user_agent::Claim},
+    upstream::{Received, UpstreamError, user_agent::Claim},
 };
 
 /// How often a write is sent again whose conflict is of our making.
@@ -34,7 +37,7 @@ const RETRIES: usize = 2;
 const STATUS_BYTES: usize = 1 << 20;
 /// No object has it: etcd's first revision is its own. A write that demands it creates an object that is not there, and fails
 /// where there is one.
-const NEVER: &str = "1";
+pub(super) const NEVER: &str = "1";
 
 /// What a write of this shard's own is about.
 #[derive(Clone, Copy)]
@@ -53,16 +56,6 @@ pub(super) enum Answer {
     Read(Response<Body>),
 }
 
-/// What the API server says of an object that is to be written.
-enum Looked {
-    /// It is there.
-    At(Demand),
-    /// It is not.
-    Absent,
-    /// The client may not look, or the server is in trouble: its answer.
-    Answered(Response<Received>),
-}
-
 impl Stack {
     /// Sends a write of this shard's own: as it is in a ring of files, else once it is let in and demands what it has to.
     pub(super) async fn send_claimed(
@@ -75,6 +68,11 @@ impl Stack {
             onward.sign(&ring.agent, Some(claim));
             return self.send(cluster, request, onward).await.map(Answer::Coming);
         };
+        // Before anything is asked upstream.
+        if let Err(shut) = live.may_enter(claim.slot) {
+            onward.discard().await;
+            return Err(fenced.refuse(shut));
+        }
         let mut added = Demand::default();
         if !request.is_long_running() {
             // Nothing of it is still to come from the client while it is counted.
@@ -87,7 +85,8 @@ impl Stack {
         }
         let entered = live.enter(claim.slot).await.map_err(|shut| fenced.refuse(shut))?;
         let Ticket { slot, epoch } = entered.ticket();
-        onward.sign(&ring.agent, Some(Claim { slot, epoch }));
+        // The ring as it is now: the proxy may have become another shard since the request came.
+        onward.sign(&self.ring.load().agent, Some(Claim { slot, epoch }));
         if request.is_long_running() {
             return self.begin(fenced, entered, onward).await.map(Answer::Coming);
         }
@@ -97,14 +96,15 @@ impl Stack {
         self.send_until_settled(fenced, entered, onward, added).await
     }
 
-    /// A write that goes on for long is counted until it has begun: it writes no object.
+    /// A write that goes on for long, such as exec, is not counted: it writes no object, and would hold its slot for as long
+    /// as the client likes.
     async fn begin(
         &self,
         fenced: &Fenced<'_>,
-        mut entered: Entered,
+        entered: Entered,
         onward: Onward,
     ) -> Result<Response<Received>, Refusal> {
-        entered.known();
+        drop(entered);
         self.send(fenced.cluster, fenced.request, onward).await
     }
 
@@ -118,22 +118,16 @@ impl Stack {
     ) -> Result<Answer, Refusal> {
         let mut retries = if added.version.is_some() { RETRIES } else { 0 };
         loop {
-            if let Err(shut) = entered.still() {
-                entered.known();
-                return Err(fenced.refuse(shut));
-            }
             let again = if retries > 0 { onward.copy() } else { None };
             let (response, back) = self.send_counted(fenced, entered, onward).await?;
             let Some(again) = again.filter(|_| response.status() == StatusCode::CONFLICT) else {
                 return Ok(Answer::Coming(response));
             };
             let (is_plain, answer) = read_conflict(response).await?;
-            let question = fenced.question(&again)?;
-            let now = if is_plain { self.look(fenced, question).await? } else { Looked::Absent };
+            let now = if is_plain { self.look(fenced, &again.parts).await? } else { Looked::Absent(None) };
             let Some(newer) = newer(&added, now) else { return Ok(Answer::Read(answer)) };
             self.metrics.fence_retries.inc();
             (entered, onward, added, retries) = (back, again, newer, retries - 1);
-            entered.sent_again();
             onward.demand(fenced.request, &added).await?;
         }
     }
@@ -147,13 +141,24 @@ impl Stack {
     ) -> Result<(Response<Received>, Entered), Refusal> {
         let (upstream, Onward { parts, body, .. }) = (fenced.cluster.upstream.clone(), onward);
         let sending = tokio::spawn(async move {
-            let sent = upstream.send(parts, body, Traffic::Call).await;
+            let mut shut = None;
+            let may = || match entered.begin() {
+                Ok(()) => true,
+                Err(why) => {
+                    shut = Some(why);
+                    false
+                }
+            };
+            let sent = upstream.send_bounded(parts, body, may).await;
             if is_settled(&sent) {
                 entered.known();
             }
-            (sent, entered)
+            (sent, entered, shut)
         });
-        let (sent, entered) = sending.await.map_err(|error| reading::unreadable(&error.to_string()))?;
+        let (sent, entered, shut) = sending.await.map_err(|error| reading::unreadable(&error.to_string()))?;
+        if let Some(shut) = shut {
+            return Err(fenced.refuse(shut));
+        }
         let response = sent.map_err(|error| error.refusal(&fenced.cluster.name, false))?;
         self.metrics.writes.with_label_values(&[super::verb_label(fenced.request)]).inc();
         Ok((response, entered))
@@ -166,62 +171,34 @@ impl Stack {
         onward: &mut Onward,
     ) -> Result<Result<Demand, Response<Received>>, Refusal> {
         let Some(own) = onward.demanded(fenced.request).await? else { return Ok(Ok(Demand::default())) };
-        if !own.is_partial() {
+        let creates = creates(fenced.request);
+        if !own.is_partial(creates) {
             return Ok(Ok(Demand::default()));
         }
-        Ok(match self.look(fenced, fenced.question(onward)?).await? {
-            Looked::At(now) => Ok(own.completed_by(now)),
-            Looked::Absent if creates(fenced.request) => {
-                Ok(own.completed_by(Demand { uid: None, version: Some(NEVER.to_owned()) }))
+        if let Some(gate) = fenced.gate().filter(|gate| gate.is_binding()) {
+            return Err(gate.unfenced_binding());
+        }
+        match self.look(fenced, &onward.parts).await? {
+            Looked::At(now) => Ok(Ok(own.completed_by(now))),
+            Looked::Absent(_) if creates => {
+                Ok(Ok(own.completed_by(Demand { uid: None, version: Some(NEVER.to_owned()) })))
             }
-            // The server says so too.
-            Looked::Absent => Ok(Demand::default()),
-            Looked::Answered(answer) => Err(answer),
-        })
-    }
-
-    /// Asks the API server for the uid and the version of the write's object, by the client's own right. Whoever may not get
-    /// the object may list it: some controllers of kube-controller-manager have no `get` of the Pods that they patch.
-    async fn look(&self, fenced: &Fenced<'_>, question: Parts) -> Result<Looked, Refusal> {
-        self.metrics.fence_lookups.inc();
-        let list = gate::list_question(fenced.request, &question);
-        let response = self.look_up(fenced.cluster, question).await?;
-        match response.status() {
-            StatusCode::NOT_FOUND => Ok(Looked::Absent),
-            status if status.is_success() => gate::demand_in(response).await.map(Looked::At),
-            StatusCode::FORBIDDEN => match list {
-                Some(list) => self.look_in_list(fenced, list, response).await,
-                None => Ok(Looked::Answered(response)),
-            },
-            _ => Ok(Looked::Answered(response)),
+            // By the time that the write came there, another owner's could be.
+            Looked::Absent(Some(answer)) | Looked::Answered(answer) => Ok(Err(answer)),
+            Looked::Absent(None) => Err(look::not_found(fenced.request)),
         }
-    }
-
-    async fn look_in_list(
-        &self,
-        fenced: &Fenced<'_>,
-        question: Parts,
-        forbidden: Response<Received>,
-    ) -> Result<Looked, Refusal> {
-        let response = self.look_up(fenced.cluster, question).await?;
-        if !response.status().is_success() {
-            return Ok(Looked::Answered(forbidden));
-        }
-        let listed = gate::demand_in_list(response).await?;
-        Ok(listed.map_or(Looked::Absent, Looked::At))
     }
 }
 
 // === impl Fenced ===
 
 impl Fenced<'_> {
-    fn question(&self, write: &Onward) -> Result<Parts, Refusal> {
-        gate::question(self.request, &write.parts, &self.ring.agent)
+    fn gate(&self) -> Option<Gate<'_>> {
+        Gate::of(self.ring, &self.cluster.name, self.request)
     }
 
     fn refuse(&self, shut: Shut) -> Refusal {
-        let gate = Gate::of(self.ring, &self.cluster.name, self.request);
-        gate.map_or_else(|| reading::unreadable("no gate"), |gate| gate.shut(self.claim.slot, shut))
+        self.gate().map_or_else(|| reading::unreadable("no gate"), |gate| gate.shut(self.claim.slot, shut))
     }
 }
 
@@ -246,7 +223,7 @@ fn is_settled(sent: &Result<Response<Received>, UpstreamError>) -> bool {
         Ok(response) => {
             !response.status().is_server_error() || response.status() == StatusCode::SERVICE_UNAVAILABLE
         }
-        Err(UpstreamError::Broken(_) | UpstreamError::Timeout) => false,
+        Err(UpstreamError::Broken(_) | UpstreamError::Timeout(_)) => false,
         Err(_) => true,
     }
 }

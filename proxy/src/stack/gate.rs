@@ -7,7 +7,7 @@ use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
 
-use super::{Cluster, Stack, intake::Onward, reading};
+use super::{Cluster, Stack, fence, intake::Onward, reading};
 use crate::{
     body::{self, Body, BodyError},
     filter::object::demand::{self, Carrier, Demand},
@@ -56,10 +56,14 @@ impl Stack {
         let Some(gate) = Gate::of(ring, &cluster.name, request) else { return Ok(None) };
         let passage = match gate.check()? {
             Passage::Unnamed => gate.named(&name(gate, request, onward).await?)?,
-            Passage::Unidentified => match self.identify(ring, cluster, request, onward).await? {
-                Some(uid) => gate.identified(&uid)?,
-                None => Passage::Free,
-            },
+            Passage::Unidentified => {
+                if let Some(uid) = self.identify(ring, cluster, request, onward).await? {
+                    gate.identified(&uid)?
+                } else {
+                    self.create_only(request, onward).await?;
+                    Passage::Free
+                }
+            }
             decided => decided,
         };
         match passage {
@@ -95,6 +99,16 @@ impl Stack {
             onward.demand(request, &Demand { uid: Some(uid.clone()), version: None }).await?;
         }
         Ok(Some(uid))
+    }
+
+    /// An apply that is to create its object must not meet one that appears meanwhile: that would be any shard's.
+    async fn create_only(&self, request: &KubeRequest, onward: &mut Onward) -> Result<(), Refusal> {
+        let own = onward.demanded(request).await?.unwrap_or_default();
+        if self.live.is_some() && own.version.is_none() {
+            let never = Demand { uid: None, version: Some(fence::NEVER.to_owned()) };
+            onward.demand(request, &never).await?;
+        }
+        Ok(())
     }
 
     /// Sends the question, with the client's own credential.

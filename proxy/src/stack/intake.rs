@@ -200,7 +200,7 @@ impl Onward {
             }
             BodyType::ApplyYaml => {
                 let bytes = self.read().await?;
-                if !self.was_yaml {
+                if !self.was_yaml && object::view(&bytes, Encoding::Json).is_err() {
                     let json = object::json_of_yaml(&bytes).map_err(|error| unreadable(&error))?;
                     self.replace(json);
                     self.was_yaml = true;
@@ -383,9 +383,15 @@ fn carrier(request: &KubeRequest) -> Option<Carrier> {
         Verb::Delete => Some(Carrier::Options),
         Verb::Create if target.subresource == "eviction" => Some(Carrier::Eviction),
         Verb::Create if target.subresource == "binding" => Some(Carrier::Object),
+        Verb::Create if is_old_binding(target) => Some(Carrier::Object),
         Verb::Update | Verb::Patch => Some(Carrier::Object),
         _ => None,
     }
+}
+
+/// Whether it is the form of a binding that names its Pod in the body only.
+fn is_old_binding(target: &Target) -> bool {
+    target.resource.group.is_empty() && target.resource.resource == "bindings" && target.name.is_empty()
 }
 
 fn renamed(bytes: &Bytes, body: BodyType, lock: &LockNames) -> Result<Bytes, Refusal> {

@@ -1,4 +1,5 @@
-//! Which resources of a cluster are asked for without a selector of ours.
+//! Which resources of a cluster are asked for in the second way at once: lists without a selector of ours, and objects by a
+//! list, as clients may not get them.
 //!
 //! A server that answers a `shardSelector` with an error is asked again without. Were that forgotten, each list of a
 //! resource whose server knows no such selector would be asked for twice, and so would each list of a server that is in
@@ -16,7 +17,7 @@ const MEMORY: Duration = Duration::from_mins(5);
 /// How many resources are remembered; then all are forgotten, since a client chooses their names.
 const RESOURCES: usize = 256;
 
-/// The resources of one cluster whose server has refused a selector of late.
+/// The resources of one cluster whose server has refused the first way of late.
 #[derive(Default)]
 pub(super) struct Refused(ArcSwap<BTreeMap<Resource, Instant>>);
 

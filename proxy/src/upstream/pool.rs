@@ -130,16 +130,20 @@ impl Pool {
         Arc::new(Self { target, connections, dialing: Arc::default(), freed: Arc::default(), window, open })
     }
 
-    /// Sends a request over a free stream. A request that a closing connection did not take is put
-    /// to another; one that may have been sent never is.
+    /// Sends a request over a free stream, if it `may` be sent still once there is one. A request that a closing connection
+    /// did not take is put to another; one that may have been sent never is.
     pub(super) async fn send(
         self: &Arc<Self>,
         mut request: Request<Body>,
+        mut may: impl FnMut() -> bool,
     ) -> Result<Response<Received>, UpstreamError> {
         let mut left = ATTEMPTS;
         loop {
             left -= 1;
             let stream = self.stream().await?;
+            if !may() {
+                return Err(UpstreamError::Withheld);
+            }
             let sent = stream.connection.sender.clone().try_send_request(request).await;
             // The settings came first, if there is an answer.
             stream.connection.budget.ask();

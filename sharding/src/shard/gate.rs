@@ -91,7 +91,8 @@ impl Shard {
         self.under_way.unknown.values().map(Vec::len).sum()
     }
 
-    fn may_write(&self, slot: Slot, now: Moment) -> Result<i64, Shut> {
+    /// Whether a write to that slot would be let in now, and the epoch it would be sent under.
+    pub fn may_write(&self, slot: Slot, now: Moment) -> Result<i64, Shut> {
         if self.margin(now) <= times::MARGIN {
             return Err(Shut::NoLease);
         }

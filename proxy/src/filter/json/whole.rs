@@ -132,6 +132,19 @@ pub(in crate::filter) fn put_at(
     Ok([&bytes[..span.start], new.as_bytes(), &bytes[span.end..]].concat().into())
 }
 
+/// That string, as [`put_at`] finds it; none where it is null.
+pub(in crate::filter) fn member_at(
+    bytes: &Bytes,
+    object: &str,
+    member: &str,
+) -> Result<Option<String>, FilterError> {
+    let Some(Span { start, end }) = Found::of(bytes, object, member)?.value else { return Ok(None) };
+    match &bytes[start..end] {
+        b"null" => Ok(None),
+        _ => value(bytes, Span { start: start + 1, end: end - 1 }).map(|text| Some(text.into_owned())),
+    }
+}
+
 /// Where a member of an object's object is, or could be.
 #[derive(Debug, Default)]
 struct Found {
@@ -157,7 +170,12 @@ impl Found {
                 (Token::Text(span), 2) if at_member => {
                     found.value = Some(Span { start: span.start - 1, end: span.end + 1 });
                 }
-                (Token::Literal(span), 2) if at_member => found.value = Some(span),
+                (Token::Literal(span), 2) if at_member => {
+                    if place.bytes(span) != b"null" {
+                        return Err(NOT_TEXT);
+                    }
+                    found.value = Some(span);
+                }
                 (Token::Object | Token::Array, 3) if at_member => return Err(NOT_TEXT),
                 (Token::Array, 1) | (Token::Text(_) | Token::Literal(_), 0) => return Err(NOT_OBJECT),
                 (Token::Array, 2) | (Token::Text(_) | Token::Literal(_), 1) if in_object => {

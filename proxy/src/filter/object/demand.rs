@@ -3,7 +3,7 @@
 //! A delete says so in its `DeleteOptions` (apimachinery `meta/v1/types.go`), the eviction of a Pod in a part of its
 //! `Eviction` (api `policy/v1/types.go`), every other write in the metadata of the object that it sends.
 
-use crate::filter::json::whole::{put_at, string_at};
+use crate::filter::json::whole::{member_at, put_at, string_at};
 use crate::filter::proto::message::{Envelope, METADATA, RESOURCE_VERSION, UID, repack};
 use crate::filter::proto::wire::{Fields, put_bytes};
 use crate::filter::{Encoding, FilterError};
@@ -37,6 +37,10 @@ const PRECONDITIONS: u64 = 2;
 const PRECONDITION_UID: u64 = 1;
 const PRECONDITION_VERSION: u64 = 2;
 
+/// The version of an object that demands none (apiserver `pkg/registry/generic/registry/store.go`: an unconditional update).
+/// As a precondition of a delete it is one like any other.
+pub(super) const ANY_VERSION: &str = "0";
+
 const NOT_OPTIONS: FilterError = FilterError::Malformed("DeleteOptions");
 
 /// Where the two texts of a demand are.
@@ -53,6 +57,7 @@ const UID_AND_VERSION: [&str; 2] = ["uid", "resourceVersion"];
 pub fn demanded(bytes: &Bytes, encoding: Encoding, carrier: Carrier) -> Result<Demand, FilterError> {
     let place = carrier.place();
     let text = |index: usize| match encoding {
+        Encoding::Json if carrier == Carrier::Object => member_at(bytes, "metadata", UID_AND_VERSION[index]),
         Encoding::Json => {
             let path = [place.json, &[UID_AND_VERSION[index]]].concat();
             Ok(string_at(bytes, &path)?.map(String::from))
@@ -63,7 +68,8 @@ pub fn demanded(bytes: &Bytes, encoding: Encoding, carrier: Carrier) -> Result<D
         }
     };
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    Ok(Demand { uid: given(text(0)?), version: given(text(1)?) })
+    let any = |version: &String| carrier == Carrier::Object && version == ANY_VERSION;
+    Ok(Demand { uid: given(text(0)?), version: given(text(1)?).filter(|version| !any(version)) })
 }
 
 /// The body with the demands, which it lacks so far.
@@ -145,9 +151,10 @@ fn text_in(message: &[u8], path: &[u64]) -> Result<Option<String>, FilterError> 
 // === impl Demand ===
 
 impl Demand {
-    /// Whether something is left to demand.
-    pub fn is_partial(&self) -> bool {
-        self.uid.is_none() || self.version.is_none()
+    /// Whether it is too little: of an object that is there the version is enough, as no other object has it; a write that
+    /// `creates` what is not there needs the uid as well.
+    pub fn is_partial(&self, creates: bool) -> bool {
+        self.version.is_none() || creates && self.uid.is_none()
     }
 
     /// What of another demand this one lacks.
@@ -190,6 +197,7 @@ impl Carrier {
 mod tests {
     use super::*;
     use crate::filter::proto::reference::packed;
+    use proptest::{prop_assert_eq, proptest};
 
     fn uid() -> Demand {
         Demand { uid: Some("u".into()), version: None }
@@ -329,16 +337,22 @@ mod tests {
                 r#"{"metadata":{"uid":"","resourceVersion":null}}"#,
                 r#"{"metadata":{"uid":"u","resourceVersion":"7"}}"#,
             ),
+            (r#"{"metadata":{"resourceVersion":"0"}}"#, r#"{"metadata":{"uid":"u","resourceVersion":"7"}}"#),
             (
                 r#"{"metadata":{"uid":"x"},"metadata":{"name":"a"}}"#,
                 r#"{"metadata":{"uid":"x"},"metadata":{"resourceVersion":"7","uid":"u","name":"a"}}"#,
             ),
         ] {
+            let own = demanded(&text(before), Encoding::Json, Carrier::Object);
+            assert_eq!(own, Ok(Demand::default()), "{before}");
             let demanding = demand(&text(before), Encoding::Json, Carrier::Object, &both).unwrap();
             assert_eq!(demanding, after, "{before}");
             assert_eq!(demanded(&demanding, Encoding::Json, Carrier::Object).as_ref(), Ok(&both), "{before}");
         }
-        for bad in ["[]", "1 ", "{", r#"{"metadata":null}"#, r#"{"metadata":[]}"#] {
+        for bad in
+            ["[]", "1 ", "{", r#"{"metadata":null}"#, r#"{"metadata":[]}"#, r#"{"metadata":{"uid":1}}"#]
+        {
+            assert!(demanded(&text(bad), Encoding::Json, Carrier::Object).is_err(), "{bad}");
             assert!(demand(&text(bad), Encoding::Json, Carrier::Object, &both).is_err(), "{bad}");
         }
     }
@@ -373,5 +387,33 @@ mod tests {
         assert_eq!(demanded(&after, Encoding::Protobuf, Carrier::Object), Ok(both));
         wanted.metadata.get_or_insert_default().resource_version = Some("7".into());
         assert_eq!(crate::filter::proto::reference::unpacked::<Object>(&after).1, wanted);
+    }
+
+    /// Each is a version of the object, or none; what a client sends is kept byte for byte around it.
+    #[test]
+    fn any_object_demands_what_it_is_told_and_nothing_else_of_it_changes() {
+        let texts = ["", "0", "7", "u\u{e9}\"\\", "\u{2028}"];
+        let texts = || proptest::sample::select(texts.to_vec());
+        let strategy = (texts(), texts(), proptest::bool::ANY, proptest::bool::ANY, "[a-z \"\\\\]{0,9}");
+        proptest!(|((uid, version, has_uid, has_version, other) in strategy)| {
+            let mut object = json!({"a": [1, {"metadata": {"uid": other}}], "metadata": {"labels": {"uid": other}}});
+            if has_uid {
+                object["metadata"]["uid"] = uid.into();
+            }
+            if has_version {
+                object["metadata"]["resourceVersion"] = version.into();
+            }
+            let bytes = Bytes::from(object.to_string());
+            let own = demanded(&bytes, Encoding::Json, Carrier::Object).unwrap();
+            let kept = |text: &str, has: bool| Some(text.to_owned()).filter(|text| has && !text.is_empty());
+            prop_assert_eq!(&own.uid, &kept(uid, has_uid));
+            prop_assert_eq!(&own.version, &kept(version, has_version).filter(|version| version != "0"));
+            let added = own.completed_by(Demand { uid: Some("n".into()), version: Some("9".into()) });
+            let bound = demand(&bytes, Encoding::Json, Carrier::Object, &added).unwrap();
+            let mut wanted = object.clone();
+            wanted["metadata"]["uid"] = own.uid.unwrap_or("n".into()).into();
+            wanted["metadata"]["resourceVersion"] = own.version.unwrap_or("9".into()).into();
+            prop_assert_eq!(serde_json::from_slice::<Value>(&bound).unwrap(), wanted);
+        });
     }
 }

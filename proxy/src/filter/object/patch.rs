@@ -1,12 +1,13 @@
 //! Patch bodies that are not simply objects: JSON patch, and apply in YAML.
 
-use super::demand::Demand;
+use super::demand::{ANY_VERSION, Demand};
 use super::json::replaced;
 use crate::filter::held::Span;
 use crate::filter::json::whole::{Edit, apply, elements, string_at};
 use crate::filter::{Encoding, FilterError};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// A JSON patch (RFC 6902) with the name that it tests or sets changed to `to` where it is `from`: `test`, `add` and
 /// `replace` of `/metadata/name`, of `/metadata` and of the whole object.
@@ -20,17 +21,32 @@ pub fn rename_json_patch(bytes: &Bytes, from: &str, to: &str) -> Result<Bytes, F
     Ok(apply(bytes, edits))
 }
 
-/// What a JSON patch demands by itself: what one of its operations tests or sets.
+/// What a JSON patch demands by itself: what its operations test or set, each after those before it. What is moved or copied
+/// there counts for none.
 pub fn demanded_in_json_patch(bytes: &Bytes) -> Result<Demand, FilterError> {
     let mut demand = Demand::default();
     for Span { start, end } in elements(bytes)? {
         let operation = bytes.slice(start..end);
-        let place = match string_at(&operation, &["path"])?.as_deref() {
-            Some("/metadata/uid") => &mut demand.uid,
-            Some("/metadata/resourceVersion") => &mut demand.version,
-            _ => continue,
+        let says = matches!(string_at(&operation, &["op"])?.as_deref(), Some("test" | "add" | "replace"));
+        let at = |path: &[&str]| {
+            let text = string_at(&operation, path)?.map(Cow::into_owned).filter(|text| !text.is_empty());
+            Ok::<_, FilterError>(text.filter(|_| says))
         };
-        *place = Some(string_at(&operation, &["value"])?.unwrap_or_default().into_owned());
+        let version =
+            |path: &[&str]| Ok::<_, FilterError>(at(path)?.filter(|version| version != ANY_VERSION));
+        match string_at(&operation, &["path"])?.as_deref() {
+            Some("/metadata/uid") => demand.uid = at(&["value"])?,
+            Some("/metadata/resourceVersion") => demand.version = version(&["value"])?,
+            Some("/metadata") => {
+                let uid = at(&["value", "uid"])?;
+                demand = Demand { uid, version: version(&["value", "resourceVersion"])? };
+            }
+            Some("") => {
+                let uid = at(&["value", "metadata", "uid"])?;
+                demand = Demand { uid, version: version(&["value", "metadata", "resourceVersion"])? };
+            }
+            _ => {}
+        }
     }
     Ok(demand)
 }
@@ -88,4 +104,60 @@ fn operation_edit(operation: &Bytes, from: &str, to: &str) -> Result<Option<Edit
         _ => return Ok(None),
     };
     replaced(operation, value, from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demands(uid: Option<&str>, version: Option<&str>) -> Demand {
+        Demand { uid: uid.map(str::to_owned), version: version.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_json_patch_demands_what_its_operations_leave() {
+        let uid = r#"{"op":"test","path":"/metadata/uid","value":"u"}"#;
+        let version = r#"{"op":"replace","path":"/metadata/resourceVersion","value":"7"}"#;
+        for (operations, wanted) in [
+            (vec![], demands(None, None)),
+            (vec![uid, version], demands(Some("u"), Some("7"))),
+            (vec![version, r#"{"op":"remove","path":"/metadata/resourceVersion"}"#], demands(None, None)),
+            (
+                vec![version, r#"{"op":"copy","from":"/a","path":"/metadata/resourceVersion"}"#],
+                demands(None, None),
+            ),
+            (vec![r#"{"op":"add","path":"/metadata/resourceVersion","value":"0"}"#], demands(None, None)),
+            (vec![r#"{"op":"add","path":"/metadata/resourceVersion","value":""}"#], demands(None, None)),
+            (
+                vec![version, r#"{"op":"replace","path":"/metadata","value":{"uid":"v"}}"#],
+                demands(Some("v"), None),
+            ),
+            (vec![uid, r#"{"op":"remove","path":"/metadata"}"#], demands(None, None)),
+            (
+                vec![r#"{"op":"replace","path":"","value":{"metadata":{"resourceVersion":"9"}}}"#],
+                demands(None, Some("9")),
+            ),
+            (vec![r#"{"op":"add","path":"/spec/uid","value":"x"}"#], demands(None, None)),
+        ] {
+            let bytes = Bytes::from(format!("[{}]", operations.join(",")));
+            assert_eq!(demanded_in_json_patch(&bytes), Ok(wanted), "{operations:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_json_patch_is_told_to_demand_comes_last() {
+        let own = r#"{"op":"test","path":"/a","value":"]"}"#;
+        let both = demands(Some("u"), Some("7"));
+        for (before, own) in [("[]", ""), ("[ ]", ""), (&*format!("[ {own} ]"), own)] {
+            let after = demand_in_json_patch(&Bytes::copy_from_slice(before.as_bytes()), &both).unwrap();
+            assert_eq!(demanded_in_json_patch(&after), Ok(both.clone()), "{before}");
+            let spans = elements(&after).unwrap();
+            let first = spans.len() - 2;
+            assert_eq!(first, usize::from(!own.is_empty()));
+            assert!(String::from_utf8_lossy(&after).contains(own));
+        }
+        for bad in ["{}", "[1]", "["] {
+            assert!(demand_in_json_patch(&Bytes::copy_from_slice(bad.as_bytes()), &both).is_err(), "{bad}");
+        }
+    }
 }

@@ -258,7 +258,7 @@ async fn a_connection_that_ended_makes_room_for_another() {
 async fn a_request_is_handed_over_so_often_at_most() {
     let stand = Stand::new(Plan::Closes).await;
     let request = Request::get("https://a/").body(body::empty()).unwrap();
-    let mut sent = pin!(stand.pool.send(request));
+    let mut sent = pin!(stand.pool.send(request, || true));
     // It goes on only when its connection has ended.
     let outcome = poll_fn(|cx| {
         if stand.pool.connections.load().iter().any(|connection| connection.is_open()) {
