@@ -39,6 +39,11 @@ pub fn standby_lease(shard: &str) -> String {
     format!("shoal-{shard}-standby")
 }
 
+/// The name of the Secret that the tokens of one term of that shard are bound to, in mode `Credential`.
+pub fn term_secret(shard: &str, term: i64) -> String {
+    format!("shoal-{shard}-{term}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

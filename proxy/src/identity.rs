@@ -12,6 +12,7 @@
 //! times are of the monotonic clock, and a Lease's deadline counts from before its renewal was sent.
 
 mod attendance;
+mod credential;
 mod hub;
 mod leaseholder;
 mod life;
@@ -99,6 +100,7 @@ pub struct Identity {
     /// Changes of the view go one after the other, in the order in which they were asked for.
     turns: Arc<tokio::sync::Mutex<()>>,
     arrivals: moves::Arrivals,
+    credential: credential::Keeper,
 }
 
 /// How the rest of the program speaks to the task.
@@ -166,6 +168,7 @@ impl Identity {
             ends: false,
             turns: Arc::default(),
             arrivals: moves::Arrivals::default(),
+            credential: credential::Keeper::default(),
         };
         tokio::spawn(this.run(told));
         Handle { news }
@@ -304,7 +307,9 @@ impl Identity {
     }
 
     /// What requests are served by from now on.
-    fn publish(&self) {
+    fn publish(&mut self) {
+        let held = self.tenancy.identity().map(|held| (held.shard.as_str(), held.term));
+        self.credential.follow(held, &self.controller, self.hub.client(), &self.stack.term_token);
         let (role, shard, term) = match (self.tenancy.identity(), self.tenancy.standby()) {
             (Some(held), _) => (Role::Holder, held.shard.as_str(), held.term),
             (None, Some(shard)) => (Role::Standby, shard, 0),

@@ -15,6 +15,7 @@ pub mod lens;
 pub mod live;
 pub mod names;
 pub mod ring;
+pub mod token;
 
 use fastrand::Rng;
 use http::StatusCode;
@@ -23,6 +24,7 @@ use shoal_sharding::{Object, Part, Slot, shard::Shut};
 
 pub use self::live::Live;
 pub use self::ring::{Ring, Role};
+pub use self::token::TermToken;
 use crate::{
     request::{
         KubeRequest,

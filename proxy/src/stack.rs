@@ -40,7 +40,7 @@ use crate::{
     identity::Life,
     listen::{Handler, token::ListenToken},
     metrics::Metrics,
-    ownership::{Live, Ring, Role},
+    ownership::{Live, Ring, Role, TermToken},
     request::{
         KubeRequest, RequestError,
         accept::{BodyType, StatusEncoding},
@@ -67,6 +67,8 @@ pub struct Stack {
     pub view: Arc<View>,
     /// The gate; none in a ring of files.
     pub live: Option<Arc<Live>>,
+    /// What writes carry in mode `Credential`.
+    pub term_token: Arc<TermToken>,
     /// Which controller is served; none in a ring of files.
     pub life: Option<Arc<Mutex<Life>>>,
     ids: AuditIds,
@@ -108,6 +110,7 @@ impl Stack {
             drain,
             view: Arc::default(),
             live: None,
+            term_token: Arc::default(),
             life: None,
             ids: AuditIds::new(),
             watches: AtomicU32::new(0),

@@ -1,6 +1,6 @@
 //! A ring as one shard sees it: compiled once, read by every request.
 
-use shoal_api::{ShardedController, manifest};
+use shoal_api::{FenceMode, ShardedController, manifest};
 use shoal_sharding::{MapError, Rules, SlotMap, Slots};
 
 use crate::election::Locks;
@@ -39,6 +39,8 @@ pub struct Ring {
     pub shard_selector: Option<String>,
     /// The leader election locks.
     pub locks: Locks,
+    /// What makes a late write fail, where slots come and go.
+    pub fence: FenceMode,
     /// Whether the shard's lock is to run out, so that the controller ends and begins anew.
     pub lapses: bool,
     /// Which edition of the `ShardedController` this is; 0 for a file.
@@ -108,6 +110,7 @@ impl Ring {
         Ok(Self {
             locks: Locks::new(&spec.leader_election.locks, &name, shard),
             lapses: false,
+            fence: spec.fence.mode,
             generation: 0,
             role: Role::Holder,
             shard_selector: shoal_sharding::shard_selector(&slots),
@@ -139,6 +142,7 @@ impl Ring {
             agent: format!("{name}/{seat}@{term}"),
             locks: Locks::new(&controller.spec.leader_election.locks, &name, shard),
             lapses,
+            fence: controller.spec.fence.mode,
             generation: metadata.generation.unwrap_or_default(),
             role,
             shard_selector: None,

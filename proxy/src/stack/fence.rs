@@ -13,8 +13,11 @@
 
 mod look;
 
-use http::{Response, StatusCode};
+use std::sync::Arc;
+
+use http::{Response, StatusCode, request::Parts};
 use http_body_util::{BodyExt, Limited};
+use shoal_api::FenceMode;
 use shoal_sharding::{
     shard::{Shut, Ticket},
     times,
@@ -139,7 +142,8 @@ impl Stack {
         mut entered: Entered,
         onward: Onward,
     ) -> Result<(Response<Received>, Entered), Refusal> {
-        let (upstream, Onward { parts, body, .. }) = (fenced.cluster.upstream.clone(), onward);
+        let (upstream, Onward { mut parts, body, .. }) = (fenced.cluster.upstream.clone(), onward);
+        self.bear_term(fenced, &mut parts)?;
         let sending = tokio::spawn(async move {
             let mut shut = None;
             let may = || match entered.begin() {
@@ -162,6 +166,19 @@ impl Stack {
         let response = sent.map_err(|error| error.refusal(&fenced.cluster.name, false))?;
         self.metrics.writes.with_label_values(&[super::verb_label(fenced.request)]).inc();
         Ok((response, entered))
+    }
+
+    /// In mode `Credential` the write carries the token of this term in place of the client's credential. The hub made it, and
+    /// no other cluster knows it.
+    fn bear_term(&self, fenced: &Fenced<'_>, parts: &mut Parts) -> Result<(), Refusal> {
+        if self.ring.load().fence != FenceMode::Credential {
+            return Ok(());
+        }
+        let is_hub = Arc::ptr_eq(&fenced.cluster.upstream, self.clusters.hub());
+        if is_hub && self.term_token.bear(&mut parts.headers) {
+            return Ok(());
+        }
+        Err(fenced.refuse(Shut::NoLease))
     }
 
     /// What the write has to demand beside its own demands; the server's answer where that cannot be told.
