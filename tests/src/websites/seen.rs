@@ -16,14 +16,14 @@ use super::website;
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// The phase of each Website, and the generation that it is about; by namespace and name.
-    pub sites: BTreeMap<(String, String), Phase>,
+    pub sites: BTreeMap<(String, String), Standing>,
     /// Websites that ever showed phase Error, with what they said.
     pub errors: BTreeSet<String>,
 }
 
 /// How a Website stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Phase {
+pub struct Standing {
     /// `status.phase`; empty before it has one.
     pub phase: String,
     /// `status.observedGeneration`.
@@ -83,7 +83,7 @@ impl Drop for Watching {
 
 impl Seen {
     /// A Website that is not Ready at its newest generation.
-    pub fn open(&self) -> Option<(&(String, String), &Phase)> {
+    pub fn open(&self) -> Option<(&(String, String), &Standing)> {
         self.sites.iter().find(|(_, it)| it.phase != "Ready" || it.about < it.wanted)
     }
 
@@ -93,15 +93,15 @@ impl Seen {
             watcher::Event::InitDone => {}
             watcher::Event::Delete(site) => drop(self.sites.remove(&key(&site))),
             watcher::Event::Apply(site) | watcher::Event::InitApply(site) => {
-                let phase = phase(&site);
-                if phase.phase == "Error" {
+                let standing = standing(&site);
+                if standing.phase == "Error" {
                     self.errors.insert(format!(
                         "{}/{}",
                         site.namespace().unwrap_or_default(),
                         site.name_any()
                     ));
                 }
-                self.sites.insert(key(&site), phase);
+                self.sites.insert(key(&site), standing);
             }
         }
     }
@@ -111,10 +111,10 @@ fn key(site: &DynamicObject) -> (String, String) {
     (site.namespace().unwrap_or_default(), site.name_any())
 }
 
-fn phase(site: &DynamicObject) -> Phase {
+fn standing(site: &DynamicObject) -> Standing {
     let status = site.data.get("status");
     let field = |name| status.and_then(|status| status.get(name));
-    Phase {
+    Standing {
         phase: field("phase").and_then(|it| it.as_str()).unwrap_or_default().to_owned(),
         about: field("observedGeneration").and_then(serde_json::Value::as_i64).unwrap_or(0),
         wanted: site.metadata.generation.unwrap_or(0),

@@ -20,8 +20,8 @@ pub(super) async fn restart(
     let plane = &mut ground.cluster.control_plane;
     let how = if dice.bool() { Signal::KILL } else { Signal::TERM };
     let Some(old) = plane.apiserver().map(crate::Process::pid) else { return Ok(None) };
-    if let Some(process) = plane.apiserver() {
-        process.signal(how);
+    if let Some(process) = plane.apiserver().filter(|_| how == Signal::KILL) {
+        process.kill();
         process.wait().await;
     }
     block_in_place(|| plane.stop_apiserver());
