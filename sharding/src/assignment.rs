@@ -5,7 +5,10 @@
 //! as long as that lowers the higher of the two. Loads are compared for a unit of weight, so that a shard of weight 3 gets
 //! three times as much. At most 256 moves, each found in one pass over slots and shards.
 
-use std::cmp::{Ordering, Reverse};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BTreeMap,
+};
 
 use crate::slot::Slot;
 
@@ -131,6 +134,24 @@ impl<'a> Table<'a> {
             };
             if let Some(to) = to(Gain::Yes).or_else(|| to(Gain::AtNeed)) {
                 self.shift(row, to);
+            }
+        }
+        self.tidy();
+    }
+
+    /// Lets alike slots that were placed swap shards, so that neighbours are together: fewer ranges in the map.
+    fn tidy(&mut self) {
+        let mut alike: BTreeMap<(u64, Option<&str>), Vec<usize>> = BTreeMap::new();
+        for row in &self.moved {
+            let load = &self.rows[*row].load;
+            alike.entry((load.weight, load.pin)).or_default().push(*row);
+        }
+        for mut rows in alike.into_values() {
+            let mut places: Vec<Option<usize>> = rows.iter().map(|row| self.rows[*row].at).collect();
+            places.sort_unstable();
+            rows.sort_unstable();
+            for (row, at) in rows.into_iter().zip(places) {
+                self.rows[row].at = at;
             }
         }
     }

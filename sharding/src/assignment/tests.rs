@@ -94,6 +94,18 @@ fn with_equal_weights_nobody_has_more_than_two_percent_above_its_share() {
 }
 
 #[test]
+fn neighbours_stay_together() {
+    let ranges = |owners: &[Option<String>]| 1 + owners.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let begun = begun(&names(3));
+    assert_eq!(ranges(&begun), 3);
+    let (four, two) = (names(4), names(2));
+    let more = done(&owned(&begun), &plan(&owned(&begun), &shards(&four), Aim::Balance));
+    assert!(ranges(&more) <= 7, "{more:?}");
+    let fewer = done(&owned(&begun), &plan(&owned(&begun), &shards(&two), Aim::Balance));
+    assert!(ranges(&fewer) <= 4, "{fewer:?}");
+}
+
+#[test]
 fn shares_follow_the_weights() {
     let all = names(2);
     let mut shards = shards(&all);
