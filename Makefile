@@ -49,6 +49,10 @@ conformance: control-plane ## Compares answers straight and through proxies, see
 	cargo build --bin shoal-proxy --bin shoal-conformance --bin shoal-supervise
 	target/debug/shoal-conformance $(if $(ONLY),--only '$(ONLY)')
 
+.PHONY: model
+model: ## Checks the ownership rules in every order of events, see docs/model.md; ends with the count of states
+	cargo test --quiet -p shoal-sharding --test model -- full
+
 .PHONY: fuzz
 fuzz: $(CARGO_FUZZ) ## Fuzzes each parser of the proxy for a minute; SECONDS=600 for ten
 	@proxy/fuzz/run.sh $(CARGO_FUZZ) $(or $(SECONDS),60)
