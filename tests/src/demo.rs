@@ -1,7 +1,7 @@
 //! The demo: a stock kube-controller-manager as shards that come and go on a real control plane, told as it happens.
 //!
 //! ```text
-//! Stand (cluster, live ring) ─▶ story: elect ─▶ fill ─▶ 2 to 4 ─▶ change ─▶ kill ─▶ 4 to 3 ─▶ verdict ─▶ Outcome
+//! Stand (cluster, live ring) ─▶ story: elect ─▶ fill ─▶ 2 to 4 ─▶ change ─▶ 4 to 3 ─▶ kill ─▶ verdict ─▶ Outcome
 //!                                 │                                                             │
 //!                               screen                                          judge (audit log), objects, metrics
 //! ```

@@ -1,7 +1,11 @@
 //! The Leases that this proxy holds: its identity, or the one that makes it a standby. One call to the hub at a time.
 
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 use shoal_api::{Lock, LockResource, ShardMap, names};
 use shoal_sharding::{
     Acks, Moment, SlotMap,
@@ -14,6 +18,9 @@ use shoal_sharding::{
 };
 
 use super::{Goal, Hub, Identity, News, hub::in_time, seat::is_given_away};
+
+/// Where a lock that is no Lease keeps its record (client-go `tools/leaderelection/resourcelock`).
+const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
 /// What is held, and what was last written there.
 #[derive(Debug, Default)]
@@ -357,13 +364,15 @@ async fn give_back(leases: &Api<Lease>, held: &Held, left: Left) {
 async fn free_locks(hub: &Hub, locks: &[Lock], shard: &str) {
     for lock in locks {
         let (name, client) = (format!("{}-{shard}", lock.name), hub.client().clone());
-        let params = DeleteParams::default();
+        let (params, namespace) = (PatchParams::default(), &lock.namespace);
         let freed = match lock.resource {
             LockResource::Leases => {
-                Api::<Lease>::namespaced(client, &lock.namespace).delete(&name, &params).await.map(drop)
+                let nobody = Patch::Merge(json!({"spec": {"holderIdentity": ""}}));
+                Api::<Lease>::namespaced(client, namespace).patch(&name, &params, &nobody).await.map(drop)
             }
             LockResource::ConfigMaps => {
-                Api::<ConfigMap>::namespaced(client, &lock.namespace).delete(&name, &params).await.map(drop)
+                let nobody = Patch::Merge(json!({"metadata": {"annotations": {LEADER: null}}}));
+                Api::<ConfigMap>::namespaced(client, namespace).patch(&name, &params, &nobody).await.map(drop)
             }
         };
         match freed {

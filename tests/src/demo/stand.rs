@@ -94,7 +94,7 @@ impl Scene {
     }
 
     /// Waits until every slot is open at its owner again.
-    pub(super) async fn rest(&mut self, begun: Instant, shards: u16) -> Result<Change, DemoError> {
+    async fn rest(&mut self, begun: Instant, shards: u16) -> Result<Change, DemoError> {
         let map = settled(&self.ring, shards).await?;
         let owner = |map: &SlotMap, slot| map.entry(slot).owner.clone();
         let moved = |slot: &Slot| owner(&self.map, *slot) != owner(&map, *slot);
