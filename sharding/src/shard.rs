@@ -191,6 +191,11 @@ impl Shard {
         self.slots.iter().filter(|(_, phase)| wanted(**phase)).map(|(slot, _)| *slot).collect()
     }
 
+    /// Whether a slot is to go and is not released yet.
+    pub fn is_letting_go(&self) -> bool {
+        self.slots.values().any(|phase| matches!(phase, Phase::Leaving(_) | Phase::Idle(_)))
+    }
+
     /// Whether a slot is to go and has not come to rest.
     pub fn is_leaving(&self) -> bool {
         self.slots.values().any(|phase| matches!(phase, Phase::Leaving(_)))

@@ -123,8 +123,15 @@ impl Identity {
             self.tenancy.leave(Left::Graceful);
         }
         if let Some(left) = self.tenancy.leaves {
-            if !self.live.shard().is_busy(now) {
+            // The next holder cannot tell what this one let go of.
+            let (is_letting_go, acks) = {
+                let mut shard = self.live.shard();
+                (shard.is_busy(now) || shard.is_letting_go(), shard.acks())
+            };
+            if !is_letting_go && (acks == self.tenancy.written || self.tenancy.identity.is_none()) {
                 self.release(left);
+            } else {
+                self.renew_identity(now);
             }
         } else if self.tenancy.identity.is_some() {
             self.renew_identity(now);

@@ -139,9 +139,9 @@ impl Leases {
     }
 }
 
-/// Whether the slots of a shard without a holder go to others.
+/// Whether the slots of a shard without a holder go to others, if it has any.
 pub(super) fn is_given_away(lease: &Observed) -> bool {
-    matches!(lease.left, Some(Left::ControllerExit | Left::Deposed))
+    lease.left != Some(Left::Graceful)
 }
 
 // === impl Seeker ===
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_given_away_is_not_taken_up_again() {
         for (left, claimed) in [
-            (None, true),
+            (None, false),
             (Some(Left::Graceful), true),
             (Some(Left::ControllerExit), false),
             (Some(Left::Deposed), false),
