@@ -50,7 +50,8 @@ pub(super) async fn jump(ground: &Ground, dice: &mut fastrand::Rng) -> Result<Op
     let mut seen = Vec::new();
     for hours in [1, -1] {
         clock.jump(hours * HOURS)?;
-        let wrong = wait_for("a renewal by the wrong clock", DEADLINE, || error_of(ground, &shard)).await;
+        let wrong =
+            wait_for("a renewal by the wrong clock", DEADLINE, || error_of(ground, &shard, hours)).await;
         seen.extend(wrong.ok().map(|seconds| format!("{seconds} s")));
         sleep(TURN).await;
     }
@@ -58,13 +59,13 @@ pub(super) async fn jump(ground: &Ground, dice: &mut fastrand::Rng) -> Result<Op
     Ok((!seen.is_empty()).then(|| format!("{shard} renewed wrong by {}", seen.join(", "))))
 }
 
-/// By how much a shard's last renewal is off the clock of this machine.
-async fn error_of(ground: &Ground, shard: &str) -> Result<i64, String> {
+/// By how much a shard's last renewal is off the clock of this machine, if it is so in that direction.
+async fn error_of(ground: &Ground, shard: &str, direction: i64) -> Result<i64, String> {
     let lease = ground.ring.leases().get(&names::identity_lease(shard)).await;
     let lease = lease.map_err(|error| error.to_string())?;
     let renewed = lease.spec.and_then(|spec| spec.renew_time).ok_or("never renewed")?.0;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok()).ok_or("no time")?;
     let wrong = renewed.as_second() - now;
-    if wrong.abs() > WRONG { Ok(wrong) } else { Err(format!("{wrong} s")) }
+    if wrong * direction > WRONG { Ok(wrong) } else { Err(format!("{wrong} s")) }
 }
