@@ -12,6 +12,7 @@
 //! nobody looked at.
 
 pub mod body;
+pub mod event;
 mod held;
 mod json;
 pub mod object;
@@ -36,6 +37,10 @@ pub const MAX_PIECE: usize = 16 << 20;
 /// The most kept bytes of a protobuf list that are gathered to give it exact lengths; above, dropped items become
 /// unknown fields and the rest streams.
 pub const EXACT_LIMIT: usize = 8 << 20;
+
+/// The annotation of the bookmark that ends the initial events of a watch (apimachinery `meta/v1/types.go`). A bookmark has
+/// no others.
+const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
 /// How the bodies of one request are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,6 +71,10 @@ pub struct View<'a> {
     pub name: &'a str,
     /// `metadata.uid`.
     pub uid: &'a str,
+    /// `metadata.resourceVersion`; empty for a lens that does not [follow](Lens::FOLLOWS).
+    pub version: &'a str,
+    /// Whether an event says that it is gone.
+    pub deleted: bool,
 }
 
 /// What becomes of one object of a list, or of one event of a watch.
@@ -77,12 +86,31 @@ pub enum Verdict<'a> {
     Drop,
     /// It passes under another `metadata.name`; everything else stays byte for byte.
     Rename(&'a str),
+    /// No byte of it passes; of a watch the lens gets the whole event instead.
+    Hold,
 }
 
-/// The rule that a stream is filtered by. It must not depend on the order of calls.
+/// The rule that a stream is filtered by. One that does not [follow](Self::FOLLOWS) must not depend on the order of calls.
 pub trait Lens {
+    /// Whether it wants to know versions and page tokens too. What it does not want costs nothing.
+    const FOLLOWS: bool = false;
+
     /// Decides on one object.
     fn verdict(&self, view: View<'_>) -> Verdict<'_>;
+
+    /// Takes an event of a watch that it said to [hold](Verdict::Hold): whole, with its frame or its line feed.
+    fn hold(&self, _event: &[u8]) {}
+
+    /// A bookmark of a watch is about to pass: its version, and whether it ends the initial events.
+    fn bookmark(&self, _version: &str, _ends_initial: bool) {}
+
+    /// The version of a list.
+    fn listed(&self, _version: &str) {}
+
+    /// What a list shows in place of its page token; none for the token as it is.
+    fn token(&self, _token: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A body on its way: bytes in, bytes out. No call waits for anything.
@@ -118,14 +146,43 @@ pub enum FilterError {
 
 // === impl Lens ===
 
-impl<L: Lens + ?Sized> Lens for Arc<L> {
-    fn verdict(&self, view: View<'_>) -> Verdict<'_> {
-        (**self).verdict(view)
-    }
+/// Hands every call on.
+macro_rules! lens_behind {
+    ($pointer:ty) => {
+        impl<L: Lens> Lens for $pointer {
+            const FOLLOWS: bool = L::FOLLOWS;
+
+            fn verdict(&self, view: View<'_>) -> Verdict<'_> {
+                (**self).verdict(view)
+            }
+
+            fn hold(&self, event: &[u8]) {
+                (**self).hold(event);
+            }
+
+            fn bookmark(&self, version: &str, ends_initial: bool) {
+                (**self).bookmark(version, ends_initial);
+            }
+
+            fn listed(&self, version: &str) {
+                (**self).listed(version);
+            }
+
+            fn token(&self, token: &str) -> Option<String> {
+                (**self).token(token)
+            }
+        }
+    };
 }
 
-impl<L: Lens + ?Sized> Lens for &L {
-    fn verdict(&self, view: View<'_>) -> Verdict<'_> {
-        (**self).verdict(view)
+lens_behind!(Arc<L>);
+lens_behind!(&L);
+
+// === impl Verdict ===
+
+impl Verdict<'_> {
+    /// Whether the object is shown.
+    pub fn shows(&self) -> bool {
+        matches!(self, Self::Keep | Self::Rename(_))
     }
 }

@@ -61,6 +61,11 @@ impl<B, L: Lens, M: Meter> Filtered<B, L, M> {
         Self { upstream, scanner, meter, out: Out::default(), end: End::Open }
     }
 
+    /// Whether something that was read waits to be sent.
+    pub fn is_ready(&self) -> bool {
+        !self.out.is_empty()
+    }
+
     fn data(&mut self, chunk: Bytes) {
         let result = self.scanner.push(chunk, &mut self.out);
         self.settle(result, End::Open);

@@ -130,17 +130,17 @@ impl<L: Lens> Scan for Scanner<L> {
 
 /// A whole `ERROR` event with a Status 500 that says why, in the stream's encoding. A client stops at it and starts over.
 pub fn error_event(encoding: Encoding, error: FilterError) -> Bytes {
-    let message = format!("shoal: the watch cannot be filtered: {error}");
-    match encoding {
-        Encoding::Json => Bytes::from(json_error(&message)),
-        Encoding::Protobuf => proto::event::error(&message),
-    }
+    error_of(encoding, 500, "InternalError", &format!("shoal: the watch cannot be filtered: {error}"))
 }
 
-fn json_error(message: &str) -> String {
+/// A whole `ERROR` event with a Status.
+pub(super) fn error_of(encoding: Encoding, code: u16, reason: &str, message: &str) -> Bytes {
+    if encoding == Encoding::Protobuf {
+        return proto::event::error(code, reason, message);
+    }
     let message = super::json::text::quote(message);
-    format!(
+    Bytes::from(format!(
         "{{\"type\":\"ERROR\",\"object\":{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{{}},\
-         \"status\":\"Failure\",\"message\":{message},\"reason\":\"InternalError\",\"code\":500}}}}\n"
-    )
+         \"status\":\"Failure\",\"message\":{message},\"reason\":\"{reason}\",\"code\":{code}}}}}\n"
+    ))
 }

@@ -199,7 +199,7 @@ fn trailers_pass_after_a_complete_body() {
 
 #[test]
 fn a_body_is_small_and_an_idle_watch_holds_no_buffer() {
-    assert!(size_of::<Filtered<(), Sample, ()>>() <= 512);
+    assert!(size_of::<Filtered<(), Sample, ()>>() <= 576);
     let mut run = Run::new(Shape::Watch, [send(&A[..20]), send(&A[20..]), Poll::Pending]);
     assert_eq!(run.data(), A);
     assert!(run.poll().is_pending());

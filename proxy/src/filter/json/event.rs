@@ -4,7 +4,7 @@
 //! a stream of values, kube-rs reads lines. Bookmarks and errors pass unseen by the lens; an event of a type nobody
 //! knows is filtered like any other.
 
-use super::find::Finder;
+use super::find::{Finder, Found};
 use super::lexer::{Lexer, Token};
 use super::table::{self, Columns};
 use super::text;
@@ -22,6 +22,8 @@ pub(in crate::filter) struct JsonWatch<L> {
     member: Member,
     /// Whether the event is a bookmark or an error.
     control: bool,
+    /// Whether it says that its object is gone.
+    deleted: bool,
     object: Option<Finder>,
     /// Where the object is.
     span: Span,
@@ -56,6 +58,7 @@ impl<L: Lens> JsonWatch<L> {
             lexer: Lexer::default(),
             member: Member::Other,
             control: false,
+            deleted: false,
             object: None,
             span: Span::default(),
             tables: None,
@@ -74,6 +77,7 @@ impl<L: Lens> JsonWatch<L> {
         place.at += 1;
         self.member = Member::Other;
         self.control = false;
+        self.deleted = false;
         self.object = None;
     }
 
@@ -84,6 +88,7 @@ impl<L: Lens> JsonWatch<L> {
             (Token::Text(span), Member::Type) => {
                 let name = text::unescape(place.bytes(span))?;
                 self.control = name == "BOOKMARK" || name == "ERROR";
+                self.deleted = name == "DELETED";
             }
             (Token::Close, Member::Object) => self.span.end = place.offset(),
             (_, Member::Other) => {}
@@ -121,18 +126,24 @@ impl<L: Lens> JsonWatch<L> {
     fn decide(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         place.check()?;
         let found = self.object.take().ok_or(NOT_EVENT)?.found;
+        let found = Found { deleted: self.deleted, ..found };
         if self.decide_table(place)? {
             return Ok(());
         }
         let span = Span { start: 0, end: place.offset() };
         let verdict = if self.control { Verdict::Keep } else { found.ask(&self.lens, place)? };
         if !self.control {
-            place.out.count(verdict != Verdict::Drop, span.end);
+            place.out.count(verdict.shows(), span.end);
+        } else if L::FOLLOWS {
+            found.tell(&self.lens, place)?;
         }
-        if verdict != Verdict::Drop {
+        if verdict.shows() {
             unfold(place);
             found.pass(verdict, span, place)?;
             end_line(place);
+        } else if verdict == Verdict::Hold {
+            unfold(place);
+            self.lens.hold(&[place.piece(), b"\n"].concat());
         }
         place.mark();
         self.lexer.restart();

@@ -1,9 +1,10 @@
-//! Finds what a verdict needs in one object: `metadata.name`, `metadata.namespace` and `metadata.uid`.
+//! Finds what a verdict needs in one object: the names in its `metadata`, and its version.
 
 use super::lexer::{Lexer, Token};
 use super::text;
 use crate::filter::held::{Place, Span};
-use crate::filter::{FilterError, Lens, Verdict, View};
+use crate::filter::{FilterError, INITIAL_EVENTS_END, Lens, Verdict, View};
+use memchr::memmem;
 
 /// Where the fields of `metadata` are in the held piece, without their quotes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,10 @@ pub(in crate::filter) struct Found {
     pub(in crate::filter) generate_name: Option<Span>,
     /// `metadata.uid`, likewise.
     pub(in crate::filter) uid: Option<Span>,
+    /// `metadata.resourceVersion`, likewise.
+    pub(in crate::filter) version: Option<Span>,
+    /// Whether an event around the object says that it is gone.
+    pub(in crate::filter) deleted: bool,
 }
 
 /// Watches the tokens of one object go by. Of a repeated key the last counts, and a repeated `metadata` replaces the one
@@ -36,6 +41,7 @@ enum Member {
     Namespace,
     GenerateName,
     Uid,
+    Version,
 }
 
 const NOT_METADATA: FilterError = FilterError::Malformed("an object as metadata, with strings as names");
@@ -81,6 +87,7 @@ impl Finder {
             Member::Namespace => self.found.namespace = span,
             Member::GenerateName => self.found.generate_name = span,
             Member::Uid => self.found.uid = span,
+            Member::Version => self.found.version = span,
             Member::Other | Member::Metadata => {}
         }
     }
@@ -90,16 +97,26 @@ impl Finder {
 
 impl Found {
     /// Asks the lens about the object.
-    pub(in crate::filter) fn ask<'l>(
+    pub(in crate::filter) fn ask<'l, L: Lens>(
         &self,
-        lens: &'l impl Lens,
+        lens: &'l L,
         place: &mut Place<'_>,
     ) -> Result<Verdict<'l>, FilterError> {
         let piece = place.piece();
         let text =
             |span: Option<Span>| text::unescape(span.map_or(&[][..], |span| &piece[span.start..span.end]));
         let (namespace, name, uid) = (text(self.namespace)?, text(self.name)?, text(self.uid)?);
-        Ok(lens.verdict(View { namespace: &namespace, name: &name, uid: &uid }))
+        let version = text(self.version.filter(|_| L::FOLLOWS))?;
+        let (namespace, name, uid, version) = (&namespace, &name, &uid, &version);
+        Ok(lens.verdict(View { namespace, name, uid, version, deleted: self.deleted }))
+    }
+
+    /// Tells the lens of a bookmark, which is the piece.
+    pub(in crate::filter) fn tell(&self, lens: &impl Lens, place: &mut Place<'_>) -> Result<(), FilterError> {
+        let Some(version) = self.version else { return Ok(()) };
+        let ends_initial = memmem::find(place.piece(), INITIAL_EVENTS_END).is_some();
+        lens.bookmark(&text::unescape(place.bytes(version))?, ends_initial);
+        Ok(())
     }
 
     /// Passes a span of the piece as the verdict says.
@@ -111,7 +128,7 @@ impl Found {
     ) -> Result<(), FilterError> {
         match verdict {
             Verdict::Keep => place.pass(span),
-            Verdict::Drop => {}
+            Verdict::Drop | Verdict::Hold => {}
             Verdict::Rename(new) => {
                 let name = self.name.ok_or(FilterError::Rename("it has no name"))?;
                 place.pass(Span { start: span.start, end: name.start - 1 });
@@ -133,6 +150,7 @@ impl Member {
             (2, b"namespace") => Some(Self::Namespace),
             (2, b"generateName") => Some(Self::GenerateName),
             (2, b"uid") => Some(Self::Uid),
+            (2, b"resourceVersion") => Some(Self::Version),
             _ => None,
         };
         Ok(text::lookup(key, known)?.unwrap_or_default())

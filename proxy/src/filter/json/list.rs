@@ -22,8 +22,8 @@ pub(in crate::filter) struct JsonList<L> {
     member: Member,
     items_seen: bool,
     series: Series,
-    /// Whether the member of the list's metadata at hand is left out.
-    cut: bool,
+    /// The member of the list's metadata at hand.
+    meta: Meta,
     /// Where the element at hand begins in the held piece.
     begin: usize,
     /// The item at hand, once the walk is inside it.
@@ -38,6 +38,15 @@ struct Table {
     /// The row at hand, once the walk is inside it.
     row: Option<Row>,
     columns: Columns,
+}
+
+/// A member of the list's metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meta {
+    Other,
+    RemainingItemCount,
+    ResourceVersion,
+    Continue,
 }
 
 /// The member of the root that the walk is in.
@@ -60,7 +69,7 @@ impl<L: Lens> JsonList<L> {
             member: Member::Other,
             items_seen: false,
             series: Series::default(),
-            cut: false,
+            meta: Meta::Other,
             begin: 0,
             item: None,
             table: Box::default(),
@@ -234,19 +243,37 @@ impl<L: Lens> JsonList<L> {
         match (token, self.lexer.depth()) {
             (Token::Key(key), _) => {
                 self.begin = key.start - 1;
-                self.cut = text::unescape(place.bytes(key))? == "remainingItemCount";
+                self.meta = Meta::of(place.bytes(key))?;
             }
             (Token::Object, 2) => place.pass_all(),
             (Token::Object | Token::Array, _) => self.lexer.skip(),
+            (Token::Text(text), _) if L::FOLLOWS => self.metadata_text(text, place)?,
             (Token::Close | Token::Text(_) | Token::Literal(_), _) => self.metadata_member(place)?,
         }
+        Ok(())
+    }
+
+    /// A string in the list's metadata: the lens may want another as the page token.
+    fn metadata_text(&mut self, value: Span, place: &mut Place<'_>) -> Result<(), FilterError> {
+        let text = text::unescape(place.bytes(value))?.into_owned();
+        if self.meta == Meta::ResourceVersion {
+            self.lens.listed(&text);
+        }
+        let is_token = self.meta == Meta::Continue && !text.is_empty();
+        let Some(token) = is_token.then(|| self.lens.token(&text)).flatten() else {
+            return self.metadata_member(place);
+        };
+        place.check()?;
+        place.pass(Span { start: self.series.keep(self.begin), end: value.start - 1 });
+        place.out.copy(text::quote(&token).as_bytes());
+        place.mark();
         Ok(())
     }
 
     /// A member of the list's metadata is complete.
     fn metadata_member(&mut self, place: &mut Place<'_>) -> Result<(), FilterError> {
         place.check()?;
-        if self.cut {
+        if self.meta == Meta::RemainingItemCount {
             self.series.leave_out();
         } else {
             let span = Span { start: self.series.keep(self.begin), end: place.offset() };
@@ -283,6 +310,19 @@ fn replace(value: Span, text: &[u8], place: &mut Place<'_>) {
     place.out.copy(text);
 }
 
+// === impl Meta ===
+
+impl Meta {
+    fn of(key: &[u8]) -> Result<Self, FilterError> {
+        Ok(match &*text::unescape(key)? {
+            "remainingItemCount" => Self::RemainingItemCount,
+            "resourceVersion" => Self::ResourceVersion,
+            "continue" => Self::Continue,
+            _ => Self::Other,
+        })
+    }
+}
+
 // === impl Member ===
 
 impl Member {
@@ -300,8 +340,8 @@ impl Member {
 /// Counts an item, or a row, that began at `begin` and has just ended; where it is copied from, if it is shown.
 fn settle(series: &mut Series, verdict: Verdict<'_>, begin: usize, place: &mut Place<'_>) -> Option<Span> {
     let end = place.offset();
-    place.out.count(verdict != Verdict::Drop, end - begin);
-    if verdict == Verdict::Drop {
+    place.out.count(verdict.shows(), end - begin);
+    if !verdict.shows() {
         series.leave_out();
         return None;
     }

@@ -7,16 +7,19 @@ use super::MAGIC;
 use super::message::{self, CONTENT_ENCODING, Envelope, RAW, TYPE_META, repack, rewrite};
 use super::wire::{Fields, put_bytes, put_varint};
 use crate::filter::held::{Place, Read};
-use crate::filter::{FilterError, Lens, MAX_PIECE, Verdict};
+use crate::filter::{FilterError, INITIAL_EVENTS_END, Lens, MAX_PIECE, Verdict};
 use bytes::Bytes;
+use memchr::memmem;
 
 /// The bytes of a frame's length.
-const PREFIX: usize = 4;
+pub(in crate::filter) const PREFIX: usize = 4;
 
-const TYPE: u64 = 1;
-const OBJECT: u64 = 2;
+/// `type` of a `WatchEvent`.
+pub(in crate::filter) const TYPE: u64 = 1;
+/// `object` of a `WatchEvent`.
+pub(in crate::filter) const OBJECT: u64 = 2;
 /// `raw` of a `RawExtension`.
-const EXTENSION_RAW: u64 = 1;
+pub(in crate::filter) const EXTENSION_RAW: u64 = 1;
 
 const NOT_EVENT: FilterError = FilterError::Malformed("a watch event with an object");
 
@@ -40,12 +43,16 @@ impl<L: Lens> ProtoWatch<L> {
         let frame = place.piece();
         let size = frame.len();
         let event = &frame[PREFIX..];
-        let verdict = judge(&self.lens, event)?;
+        let verdict = self.judge(event)?;
         let renamed = if let Some(Verdict::Rename(new)) = verdict { Some(rename(event, new)?) } else { None };
         if let Some(verdict) = verdict {
-            place.out.count(verdict != Verdict::Drop, size);
+            place.out.count(verdict.shows(), size);
         }
         match (verdict, renamed) {
+            (Some(Verdict::Hold), _) => {
+                self.lens.hold(place.piece());
+                place.mark();
+            }
             (Some(Verdict::Drop), _) => place.mark(),
             (_, Some(event)) => {
                 place.out.copy(&framed(&event));
@@ -54,6 +61,32 @@ impl<L: Lens> ProtoWatch<L> {
             (_, None) => place.pass_all(),
         }
         Ok(())
+    }
+
+    /// What the lens says about an event; `None` for bookmarks and errors, which it does not see.
+    fn judge(&self, event: &[u8]) -> Result<Option<Verdict<'_>>, FilterError> {
+        let (mut name, mut object) = ("", None);
+        for field in Fields::of(event) {
+            let field = field?;
+            match field.number {
+                TYPE => name = field.text()?,
+                OBJECT => object = raw_of(field.bytes()?)?.or(object),
+                _ => {}
+            }
+        }
+        let object = object.ok_or(NOT_EVENT)?;
+        match name {
+            "ERROR" => Ok(None),
+            "BOOKMARK" => {
+                if L::FOLLOWS {
+                    let version = message::names(Envelope::open(object)?.raw)?.version;
+                    let ends_initial = memmem::find(object, INITIAL_EVENTS_END).is_some();
+                    self.lens.bookmark(version, ends_initial);
+                }
+                Ok(None)
+            }
+            _ => message::ask(&self.lens, Envelope::open(object)?.raw, name == "DELETED").map(Some),
+        }
     }
 }
 
@@ -84,30 +117,14 @@ fn frame_length(prefix: &[u8]) -> Result<usize, FilterError> {
     if length > MAX_PIECE { Err(FilterError::TooLarge) } else { Ok(length) }
 }
 
-fn framed(event: &[u8]) -> Vec<u8> {
+/// The event with its length in front.
+pub(in crate::filter) fn framed(event: &[u8]) -> Vec<u8> {
     let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes()[..], event].concat()
 }
 
-/// What the lens says about an event; `None` for bookmarks and errors, which it does not see.
-fn judge<'l>(lens: &'l impl Lens, event: &[u8]) -> Result<Option<Verdict<'l>>, FilterError> {
-    let (mut name, mut object) = ("", None);
-    for field in Fields::of(event) {
-        let field = field?;
-        match field.number {
-            TYPE => name = field.text()?,
-            OBJECT => object = raw_of(field.bytes()?)?.or(object),
-            _ => {}
-        }
-    }
-    let object = object.ok_or(NOT_EVENT)?;
-    if matches!(name, "BOOKMARK" | "ERROR") {
-        return Ok(None);
-    }
-    message::ask(lens, Envelope::open(object)?.raw).map(Some)
-}
-
-fn raw_of(extension: &[u8]) -> Result<Option<&[u8]>, FilterError> {
+/// The `raw` of a `RawExtension`.
+pub(in crate::filter) fn raw_of(extension: &[u8]) -> Result<Option<&[u8]>, FilterError> {
     let mut raw = None;
     for field in Fields::of(extension) {
         let field = field?;
@@ -124,8 +141,8 @@ fn rename(event: &[u8], new: &str) -> Result<Vec<u8>, FilterError> {
     })
 }
 
-/// A whole `ERROR` frame with a Status 500.
-pub(in crate::filter) fn error(text: &str) -> Bytes {
+/// A whole `ERROR` frame with a Status.
+pub(in crate::filter) fn error(status_code: u16, reason: &str, text: &str) -> Bytes {
     let field = |number, value: &[u8]| {
         let mut field = Vec::new();
         put_bytes(number, value, &mut field);
@@ -133,9 +150,9 @@ pub(in crate::filter) fn error(text: &str) -> Bytes {
     };
     let mut code = Vec::new();
     put_varint(6 << 3, &mut code);
-    put_varint(500, &mut code);
+    put_varint(status_code.into(), &mut code);
     let status =
-        [field(1, b""), field(2, b"Failure"), field(3, text.as_bytes()), field(4, b"InternalError"), code]
+        [field(1, b""), field(2, b"Failure"), field(3, text.as_bytes()), field(4, reason.as_bytes()), code]
             .concat();
     let type_meta = [field(1, b"v1"), field(2, b"Status")].concat();
     let unknown =

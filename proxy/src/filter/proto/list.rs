@@ -128,20 +128,20 @@ impl<L: Lens> ProtoList<L> {
         let value = &place.piece()[head.header..];
         let all = Span { start: 0, end: head.total() };
         match (head.number, head.wire) {
-            (METADATA, Wire::Bytes) => match message::uncounted(value)? {
+            (METADATA, Wire::Bytes) => match message::list_metadata(value, &self.lens)? {
                 Some(metadata) => mode.replace(METADATA, &metadata, place)?,
                 None => mode.pass(all, place),
             },
             (ITEMS, Wire::Bytes) => {
-                let verdict = message::ask(&self.lens, value)?;
+                let verdict = message::ask(&self.lens, value, false)?;
                 let renamed = if let Verdict::Rename(new) = verdict {
                     Some(message::rename(value, new)?)
                 } else {
                     None
                 };
-                place.out.count(verdict != Verdict::Drop, head.total());
+                place.out.count(verdict.shows(), head.total());
                 match (verdict, renamed) {
-                    (Verdict::Drop, _) => mode.leave_out(head.total(), place),
+                    (Verdict::Drop | Verdict::Hold, _) => mode.leave_out(head.total(), place),
                     (_, Some(item)) => mode.replace(ITEMS, &item, place)?,
                     (_, None) => mode.pass(all, place),
                 }

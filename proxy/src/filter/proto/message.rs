@@ -22,6 +22,9 @@ pub(in crate::filter) const UID: u64 = 5;
 /// `resourceVersion` of an object's metadata.
 pub(in crate::filter) const RESOURCE_VERSION: u64 = 6;
 const KIND: u64 = 2;
+// Of `ListMeta`.
+const LIST_VERSION: u64 = 2;
+const CONTINUE: u64 = 3;
 const REMAINING_ITEM_COUNT: u64 = 4;
 
 /// What the filter reads of an object.
@@ -31,6 +34,7 @@ pub(in crate::filter) struct Names<'a> {
     pub(in crate::filter) generate_name: &'a str,
     pub(in crate::filter) namespace: &'a str,
     pub(in crate::filter) uid: &'a str,
+    pub(in crate::filter) version: &'a str,
 }
 
 /// The names of an object, given as its message. Repeated messages are merged, of a repeated string the last counts.
@@ -48,6 +52,7 @@ pub(in crate::filter) fn names(object: &[u8]) -> Result<Names<'_>, FilterError> 
                 GENERATE_NAME => names.generate_name = field.text()?,
                 NAMESPACE => names.namespace = field.text()?,
                 UID => names.uid = field.text()?,
+                RESOURCE_VERSION => names.version = field.text()?,
                 _ => {}
             }
         }
@@ -55,10 +60,14 @@ pub(in crate::filter) fn names(object: &[u8]) -> Result<Names<'_>, FilterError> 
     Ok(names)
 }
 
-/// Asks the lens about an object.
-pub(in crate::filter) fn ask<'l>(lens: &'l impl Lens, object: &[u8]) -> Result<Verdict<'l>, FilterError> {
-    let Names { namespace, name, uid, .. } = names(object)?;
-    Ok(lens.verdict(View { namespace, name, uid }))
+/// Asks the lens about an object, which may be gone.
+pub(in crate::filter) fn ask<'l>(
+    lens: &'l impl Lens,
+    object: &[u8],
+    deleted: bool,
+) -> Result<Verdict<'l>, FilterError> {
+    let Names { namespace, name, uid, version, .. } = names(object)?;
+    Ok(lens.verdict(View { namespace, name, uid, version, deleted }))
 }
 
 /// The object under another name.
@@ -69,16 +78,30 @@ pub(in crate::filter) fn rename(object: &[u8], new: &str) -> Result<Vec<u8>, Fil
     rewrite(object, METADATA, |metadata| rewrite(metadata, NAME, |_| Ok(new.as_bytes().to_vec())))
 }
 
-/// A list's metadata without `remainingItemCount`; `None` if it has none.
-pub(in crate::filter) fn uncounted(metadata: &[u8]) -> Result<Option<Vec<u8>>, FilterError> {
+/// A list's metadata without `remainingItemCount`, and with the page token that the lens wants; `None` if that changes
+/// nothing.
+pub(in crate::filter) fn list_metadata<L: Lens>(
+    metadata: &[u8],
+    lens: &L,
+) -> Result<Option<Vec<u8>>, FilterError> {
     let mut rest = Vec::new();
     for field in Fields::of(metadata) {
         let field = field?;
-        if field.number != REMAINING_ITEM_COUNT {
-            rest.extend_from_slice(field.whole);
+        match field.number {
+            REMAINING_ITEM_COUNT => continue,
+            LIST_VERSION if L::FOLLOWS => lens.listed(field.text()?),
+            CONTINUE if L::FOLLOWS => {
+                let token = Some(field.text()?).filter(|token| !token.is_empty());
+                if let Some(token) = token.and_then(|token| lens.token(token)) {
+                    put_bytes(CONTINUE, token.as_bytes(), &mut rest);
+                    continue;
+                }
+            }
+            _ => {}
         }
+        rest.extend_from_slice(field.whole);
     }
-    Ok(Some(rest).filter(|rest| rest.len() < metadata.len()))
+    Ok(Some(rest).filter(|rest| rest != metadata))
 }
 
 /// The kind in a `typeMeta`.
