@@ -55,6 +55,20 @@ pub struct Metrics {
     pub lease_margin: Gauge,
     /// Writes whose outcome is not known and may still come.
     pub unknown_writes: IntGauge,
+    /// What the view does.
+    pub view: ViewMetrics,
+}
+
+/// What is measured of slots that come and go in the view.
+pub struct ViewMetrics {
+    /// Slots that are shown as they were lost.
+    pub frozen_slots: IntGauge,
+    /// Bytes of objects that were fetched for watches before their slots were shown.
+    pub prefetched_bytes: IntCounter,
+    /// Events that watches were told from here, by type.
+    pub synthetic_events: IntCounterVec,
+    /// Watches that ended, or did not begin, because they could not be told of a change of the view.
+    pub forced_relists: IntCounter,
 }
 
 // === impl Metrics ===
@@ -154,6 +168,7 @@ impl Metrics {
                 "unknown_writes",
                 "Writes whose outcome is not known and may still come.",
             )?,
+            view: ViewMetrics::new(&registry)?,
             registry,
         })
     }
@@ -163,6 +178,32 @@ impl Metrics {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(text)
+    }
+}
+
+// === impl ViewMetrics ===
+
+impl ViewMetrics {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            frozen_slots: gauge(registry, "frozen_slots", "Slots that are shown though lost.")?,
+            prefetched_bytes: counter(
+                registry,
+                "prefetched_bytes_total",
+                "Bytes of objects fetched before their slots were shown.",
+            )?,
+            synthetic_events: counters(
+                registry,
+                "synthetic_events_total",
+                "Events that tell watches of slots that came or went.",
+                &["type"],
+            )?,
+            forced_relists: counter(
+                registry,
+                "forced_relists_total",
+                "Watches whose clients had to ask for everything.",
+            )?,
+        })
     }
 }
 

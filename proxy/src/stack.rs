@@ -9,6 +9,7 @@ mod locks;
 mod reading;
 mod redraw;
 mod refused;
+mod scene;
 mod upgrades;
 
 use std::sync::{
@@ -104,11 +105,11 @@ impl Stack {
     ) -> Self {
         Self {
             ring: ArcSwap::new(ring),
+            view: Arc::new(View::new(metrics.clone())),
             metrics,
             clusters,
             credentials,
             drain,
-            view: Arc::default(),
             live: None,
             term_token: Arc::default(),
             life: None,
@@ -211,10 +212,15 @@ impl Stack {
         if request.upgrade.is_some() && request.info.verb == Verb::Watch && !reading.is_whole() {
             return Err(upgrades::unfilterable());
         }
+        // Where slots come and go, what is shown is settled when the answer begins.
+        let mut scene = self.scene(cluster, request, &reading, &mut onward.parts)?;
         // Evidence: the audit log tells who sent this, and by what right.
         onward.sign(&ring.agent, None);
         self.authorize(cluster, &mut onward.parts.headers)?;
         let plain = plain.map(|uri| reading::asked_plainly(&onward.parts, uri));
+        if let Some(scene) = &mut scene {
+            scene.goes_upstream(&onward.parts);
+        }
         // 7 upstream.
         let again = onward.again();
         let response = match claim {
@@ -248,7 +254,7 @@ impl Stack {
             };
         }
         // 8 filter, 9 respond.
-        let response = reading.apply(response, &self.metrics).await?;
+        let response = reading.apply(response, &self.metrics, scene).await?;
         let response = self.redraw(&ring, cluster, request, again, response).await?;
         Ok(if request.info.verb == Verb::Watch { self.ending(response) } else { response })
     }

@@ -1,25 +1,85 @@
 //! What the controller is shown while slots come and go.
+//!
+//! ```text
+//!                 prepare: their objects, by a request for each open watch
+//!  identity ──▶ View ──────────────────────────────────────▶ Watching ◀── events of the watch ── Spliced ──▶ client
+//!                │ show: children before owners, then a bookmark │ Splice                          ▲
+//!                │ lose: nothing told, or all told as deleted    └── outbox: events made here ─────┘
+//!                └ Past: who may resume a watch, and what its last one left
+//! ```
+//!
+//! Lists and new watches show the slots of the moment. Open watches are told of a change by events, if their client can be:
+//! it asked for bookmarks, and no tables. Every other watch ends with a 410, after which its client asks for everything.
+
+mod away;
+mod body;
+mod change;
+mod fetch;
+mod heights;
+mod list;
+mod open;
+mod past;
+mod splice;
+mod token;
+mod watching;
+
+pub use self::{
+    body::Spliced,
+    fetch::{Ask, asking},
+    list::ListLens,
+    open::{Opened, Opening, client},
+};
+
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use shoal_api::HandoverMode;
 use shoal_sharding::Slots;
 
-/// What the controller of this proxy has been shown.
-#[derive(Debug, Default)]
+use self::{past::Past, splice::Burst, watching::Watching};
+use crate::metrics::Metrics;
+
+/// What the controller of this proxy has been shown. In a ring of files nothing of it changes.
 pub struct View {
     sight: Mutex<Sight>,
+    metrics: Arc<Metrics>,
 }
 
-#[derive(Debug, Default)]
 struct Sight {
     own: Slots,
     /// Lost slots that are shown as they are.
     frozen: Slots,
+    /// Changes whenever something that was not shown is, or the other way round.
+    generation: u64,
+    watches: HashMap<u64, Arc<Watching>>,
+    next: u64,
+    past: HashMap<Arc<str>, Past>,
+}
+
+/// The place of an open watch in the view, until its body ends.
+pub(crate) struct Seat {
+    view: Arc<View>,
+    number: u64,
+    watching: Arc<Watching>,
 }
 
 // === impl View ===
 
 impl View {
+    /// A view of nothing.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        let sight = Sight {
+            own: Slots::NONE,
+            frozen: Slots::NONE,
+            // Tokens of an earlier process are of no use.
+            generation: u64::from(fastrand::u32(..)),
+            watches: HashMap::new(),
+            next: 0,
+            past: HashMap::new(),
+        };
+        Self { sight: Mutex::new(sight), metrics }
+    }
+
     /// What lists and new watches show: own slots and frozen ones.
     pub fn shown(&self) -> Slots {
         let sight = self.sight.lock();
@@ -31,33 +91,109 @@ impl View {
         self.sight.lock().frozen
     }
 
-    /// Gets the objects of these slots ready for every open watch.
-    #[allow(clippy::unused_async, reason = "streams are to come")]
-    pub async fn prepare(&self, _slots: Slots) {}
-
-    /// Forgets what was got ready of these slots.
-    pub fn forget(&self, _slots: Slots) {}
-
-    /// Shows these slots.
-    #[allow(clippy::unused_async, reason = "streams are to come")]
-    pub async fn show(&self, slots: Slots) {
-        let mut sight = self.sight.lock();
-        sight.own = sight.own.union(&slots);
-        sight.frozen = sight.frozen.minus(&slots);
+    /// Gets the objects of these slots ready for every open watch. A watch for which that fails will have to begin anew.
+    pub async fn prepare(&self, slots: Slots) {
+        change::prepare(&self.watches(), slots).await;
     }
 
-    /// Shows nothing new of these slots.
-    #[allow(clippy::unused_async, reason = "streams are to come")]
+    /// Forgets what was got ready of these slots.
+    pub fn forget(&self, slots: Slots) {
+        let sight = self.sight.lock();
+        let slots = slots.minus(&sight.own);
+        sight.watches.values().for_each(|watching| watching.change(|splice| splice.forget(&slots)));
+    }
+
+    /// Shows these slots; returns when each open watch has handed them over, or will end. What does not read does not hold
+    /// this up.
+    pub async fn show(&self, slots: Slots) {
+        let slots = slots.minus(&self.sight.lock().own);
+        if !slots.is_empty() {
+            change::burst(self, slots, Burst::Show).await;
+        }
+    }
+
+    /// Takes these slots out of the view: nothing is told of them any more (Freeze, and Restart, whose controller finds a new
+    /// view), or that they are gone (Evict).
     pub async fn lose(&self, slots: Slots, mode: HandoverMode) {
-        let mut sight = self.sight.lock();
-        sight.own = sight.own.minus(&slots);
-        if mode != HandoverMode::Evict {
-            sight.frozen = sight.frozen.union(&slots);
+        {
+            let mut sight = self.sight.lock();
+            let lost: Slots = slots.iter().filter(|slot| sight.own.contains(*slot)).collect();
+            sight.own = sight.own.minus(&lost);
+            sight.frozen = sight.frozen.union(&lost);
+            sight.watches.values().for_each(|watching| watching.change(|splice| splice.freeze(&lost)));
+            self.measure(&sight);
+        }
+        if mode == HandoverMode::Evict {
+            change::burst(self, slots, Burst::Hide).await;
         }
     }
 
     /// The controller is another process: nothing lost is shown any more.
     pub fn restarted(&self) {
-        self.sight.lock().frozen = Slots::NONE;
+        let mut sight = self.sight.lock();
+        sight.frozen = Slots::NONE;
+        sight.generation += 1;
+        for past in sight.past.values_mut() {
+            past.changed();
+            past.forget();
+        }
+        self.measure(&sight);
+    }
+
+    fn watches(&self) -> Vec<Arc<Watching>> {
+        self.sight.lock().watches.values().cloned().collect()
+    }
+
+    /// Lists and new watches are as after the burst from now on; all watches that are not.
+    fn turn_over(&self, slots: &Slots, burst: Burst) -> Vec<Arc<Watching>> {
+        let mut sight = self.sight.lock();
+        sight.frozen = sight.frozen.minus(slots);
+        if burst == Burst::Show {
+            sight.own = sight.own.union(slots);
+        }
+        sight.generation += 1;
+        sight.past.values_mut().for_each(Past::changed);
+        self.measure(&sight);
+        sight.watches.values().cloned().collect()
+    }
+
+    fn measure(&self, sight: &Sight) {
+        self.metrics.view.frozen_slots.set(i64::try_from(sight.frozen.len()).unwrap_or_default());
     }
 }
+
+// === impl Sight ===
+
+impl Sight {
+    fn past(&mut self, cluster: &Arc<str>) -> &mut Past {
+        self.past.entry(cluster.clone()).or_default()
+    }
+}
+
+// === impl Seat ===
+
+impl Seat {
+    /// Notes that the client was told of the last change, once it was.
+    fn settle(&self) {
+        if let Some(version) = self.watching.paid() {
+            let mut sight = self.view.sight.lock();
+            sight.past(&self.watching.cluster).told(&self.watching.client, version);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let rest = self.watching.splice().rest();
+        let mut sight = self.view.sight.lock();
+        sight.watches.remove(&self.number);
+        let past = sight.past(&self.watching.cluster);
+        past.leave(&self.watching.client, rest);
+        if self.watching.is_owed() {
+            past.untold(&self.watching.client);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

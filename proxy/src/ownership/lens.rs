@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shoal_api::{KeyMode, RuleMode};
-use shoal_sharding::{Object, Treatment, slot_in};
+use shoal_sharding::{Object, Slot, Slots, Treatment, slot_in};
 
 use super::{Ring, lane, namespace_of};
 use crate::{
@@ -18,8 +18,21 @@ pub struct ShardLens {
     cluster: Arc<str>,
     group: String,
     resource: String,
+    /// The slots that are shown, if not those of the ring.
+    slots: Option<Box<Slots>>,
+    /// Whether anything in it is shared out, and not only locks renamed.
+    moves: bool,
     /// Whether the whole response may be left to the API server to cut.
     by_uid: bool,
+}
+
+/// What decides on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deciding<'a> {
+    /// Nothing that moves.
+    Settled(Verdict<'a>),
+    /// Whether this slot is shown.
+    Slot(Slot),
 }
 
 /// What the API server can be asked to leave out by itself.
@@ -41,6 +54,8 @@ impl ShardLens {
             cluster: cluster.clone(),
             group: group.clone(),
             resource: resource.clone(),
+            slots: None,
+            moves: sharded,
             by_uid: !locks && !in_lane && ring.rules.is_uniform(group, resource, namespace, BY_UID),
         })
     }
@@ -51,21 +66,40 @@ impl ShardLens {
         self.ring.shard_selector.as_deref().filter(|_| self.by_uid)
     }
 
-    fn is_shown(&self, View { namespace, name, uid }: View<'_>) -> bool {
+    /// Whether what it shows depends on slots.
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
+
+    /// The same with other slots shown.
+    #[must_use]
+    pub fn showing(self, slots: Slots) -> Self {
+        Self { slots: Some(Box::new(slots)), ..self }
+    }
+
+    /// What decides on an object.
+    pub fn deciding(&self, view: View<'_>) -> Deciding<'_> {
         let Self { ring, group, resource, .. } = self;
+        let View { namespace, name, uid, .. } = view;
+        if let Some(verdict) = ring.locks.verdict(group, resource, namespace, name) {
+            return Deciding::Settled(verdict);
+        }
         let treatment = ring.rules.treatment(group, resource, namespace);
-        treatment.mode != RuleMode::Sharded
-            || lane::holds(ring, group, resource, namespace)
-            || ring.slots.contains(slot_in(treatment.key, &self.cluster, Object { namespace, name, uid }))
+        if treatment.mode != RuleMode::Sharded || lane::holds(ring, group, resource, namespace) {
+            return Deciding::Settled(Verdict::Keep);
+        }
+        Deciding::Slot(slot_in(treatment.key, &self.cluster, Object { namespace, name, uid }))
     }
 }
 
 impl Lens for ShardLens {
     fn verdict(&self, view: View<'_>) -> Verdict<'_> {
-        let locks = &self.ring.locks;
-        if let Some(verdict) = locks.verdict(&self.group, &self.resource, view.namespace, view.name) {
-            return verdict;
+        match self.deciding(view) {
+            Deciding::Settled(verdict) => verdict,
+            Deciding::Slot(slot) => {
+                let slots = self.slots.as_deref().unwrap_or(&self.ring.slots);
+                if slots.contains(slot) { Verdict::Keep } else { Verdict::Drop }
+            }
         }
-        if self.is_shown(view) { Verdict::Keep } else { Verdict::Drop }
     }
 }

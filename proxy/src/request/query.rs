@@ -60,6 +60,11 @@ impl Query {
         }
     }
 
+    /// Takes out every pair of `key`.
+    pub fn remove(&mut self, key: &str) {
+        self.edit(key, |_| None);
+    }
+
     /// Adds a pair at the end.
     pub fn append(&mut self, key: &str, value: &str) {
         if !self.raw.is_empty() {

@@ -11,13 +11,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 
-use self::form::Form;
-pub(super) use self::form::decoded;
+pub(super) use self::form::{Form, decoded};
+use super::scene::Scene;
 use crate::{
     body::{self, Body, Gunzip, Metered},
     election::LockNames,
     filter::{
-        Counts, Encoding, FilterError, Scanner, Shape,
+        Counts, Encoding, FilterError, Lens, Scanner, Shape,
         body::{BodyError, Filtered, Meter},
         object,
     },
@@ -44,10 +44,10 @@ pub(super) enum Reading {
 }
 
 /// A body whose bytes are counted as they come.
-type Counted = Gunzip<Metered<Received>>;
+pub(super) type Counted = Gunzip<Metered<Received>>;
 
 /// Counts what a filter shows and hides.
-struct ObjectMeter(Arc<Metrics>);
+pub(super) struct ObjectMeter(Arc<Metrics>);
 
 // === impl Reading ===
 
@@ -69,6 +69,11 @@ impl Reading {
         };
         let lens = request.target().and_then(|target| ShardLens::for_read(ring, cluster, target));
         lens.map_or(Self::Whole, |lens| Self::Filtered(shape, lens, form()))
+    }
+
+    /// Whether what is shown depends on slots.
+    pub(super) fn moves(&self) -> bool {
+        matches!(self, Self::Filtered(_, lens, _) if lens.moves())
     }
 
     /// Whether the response passes as it comes.
@@ -99,6 +104,7 @@ impl Reading {
         self,
         response: Response<Received>,
         metrics: &Arc<Metrics>,
+        scene: Option<Scene>,
     ) -> Result<Response<Body>, Refusal> {
         let received = metrics.bytes.with_label_values(&["received"]);
         let response = response.map(|body| Metered::new(body, received, None));
@@ -106,7 +112,11 @@ impl Reading {
             Self::Whole => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
             Self::Filtered(shape, lens, form) => {
                 let meter = ObjectMeter(metrics.clone());
-                filter(decoded(response)?, shape, lens, &form, meter).await
+                let response = decoded(response)?;
+                match scene {
+                    Some(scene) => scene.filter(response, shape, lens, &form, meter).await,
+                    None => filter(response, shape, lens, &form, meter).await,
+                }
             }
             Self::Lock(lock, form) => rename(decoded(response)?, &lock, &form).await,
         }
@@ -167,10 +177,10 @@ pub(super) fn readable(headers: &HeaderMap) -> Result<Encoding, Refusal> {
 }
 
 /// Shows the client what the lens allows. An error of the server is not looked into.
-async fn filter(
+pub(super) async fn filter<L: Lens + Send + Unpin + 'static>(
     response: Response<Counted>,
     shape: Shape,
-    lens: ShardLens,
+    lens: L,
     form: &Form,
     meter: ObjectMeter,
 ) -> Result<Response<Body>, Refusal> {

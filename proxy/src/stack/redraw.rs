@@ -54,12 +54,14 @@ impl Stack {
                 Some(claim) => {
                     let fenced = Fenced { ring, cluster, request, claim };
                     match self.send_claimed(&fenced, onward).await? {
-                        Answer::Coming(sent) => Reading::Whole.apply(sent, &self.metrics).await?,
+                        Answer::Coming(sent) => Reading::Whole.apply(sent, &self.metrics, None).await?,
                         Answer::Read(read) => read,
                     }
                 }
                 None => {
-                    Reading::Whole.apply(self.send(cluster, request, onward).await?, &self.metrics).await?
+                    Reading::Whole
+                        .apply(self.send(cluster, request, onward).await?, &self.metrics, None)
+                        .await?
                 }
             };
         }

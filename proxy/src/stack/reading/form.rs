@@ -63,17 +63,17 @@ impl Form {
     }
 
     /// How the rows of a table are shown; none where there will be no table.
-    pub(super) fn tables(&self) -> Option<TableRows> {
+    pub(in crate::stack) fn tables(&self) -> Option<TableRows> {
         self.asked.is_table.then_some(self.rows)
     }
 
     /// Which of the two forms that can be read a response has.
-    pub(super) fn readable(&self, headers: &HeaderMap) -> Result<Encoding, Refusal> {
+    pub(in crate::stack) fn readable(&self, headers: &HeaderMap) -> Result<Encoding, Refusal> {
         super::readable(headers).map_err(|refusal| self.check().err().unwrap_or(refusal))
     }
 
     /// Calls JSON by the name that the client asked for.
-    pub(super) fn relabel(&self, headers: &mut HeaderMap) {
+    pub(in crate::stack) fn relabel(&self, headers: &mut HeaderMap) {
         if self.asked.is_yaml && BodyType::of(text(headers, &header::CONTENT_TYPE)) == BodyType::Json {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
         }
