@@ -25,6 +25,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 pub use self::kept::Kept;
+use crate::live::Pod;
 use crate::protobuf::{self, ObjectMeta};
 use crate::{ControlPlane, HarnessError, Proxy, User};
 
@@ -118,6 +119,11 @@ impl RawClient {
     /// A client of a proxy.
     pub fn of_proxy(proxy: &Proxy, plane: &ControlPlane, user: &User) -> Result<Self, HarnessError> {
         Self::new(proxy.url(), proxy.ca(), plane.token(user)?)
+    }
+
+    /// A client of a Pod's proxy.
+    pub fn of_pod(pod: &Pod, plane: &ControlPlane, user: &User) -> Result<Self, HarnessError> {
+        Self::new(&pod.url(), pod.ca(), plane.token(user)?)
     }
 
     /// A client of the API server itself.

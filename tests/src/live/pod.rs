@@ -41,6 +41,7 @@ pub struct Pod {
     /// The proxy's wall clock, where one can be made.
     pub clock: Option<Clock>,
     kubeconfig: PathBuf,
+    ca: PathBuf,
     ports: Ports,
 }
 
@@ -139,11 +140,11 @@ impl Pod {
         let ca = dir.join("tls/ca.crt");
         let admin = format!("http://127.0.0.1:{}", ports.admin.number());
         wait_for(&format!("the proxy of {name}"), DEADLINE, || answers(&admin, &ca)).await?;
-        let url = format!("https://127.0.0.1:{}", ports.listen.number());
+        let url = listen_url(&ports);
         let kubeconfig = plane.kubeconfig_via(name, &work.user(), &url, &ca)?;
         let command = work.command(plane, name, &kubeconfig, ports.controller.number())?;
         let controller = Container::start(command)?;
-        Ok(Self { name: name.to_owned(), proxy, controller, relay, clock, kubeconfig, ports })
+        Ok(Self { name: name.to_owned(), proxy, controller, relay, clock, kubeconfig, ca, ports })
     }
 
     /// Its name.
@@ -154,6 +155,16 @@ impl Pod {
     /// The kubeconfig of its controller.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Where its proxy listens.
+    pub fn url(&self) -> String {
+        listen_url(&self.ports)
+    }
+
+    /// The authority of its proxy.
+    pub fn ca(&self) -> &Path {
+        &self.ca
     }
 
     /// Ends it as a kubelet ends a Pod with a native sidecar: the proxy's preStop hook, the controller, then the proxy.
@@ -202,6 +213,10 @@ impl Pod {
     }
 }
 
+fn listen_url(ports: &Ports) -> String {
+    format!("https://127.0.0.1:{}", ports.listen.number())
+}
+
 async fn answers(admin: &str, ca: &Path) -> Result<(), String> {
     match proxy::ask(admin, http::Request::get("/livez")).await {
         Ok((StatusCode::OK, _)) if ca.exists() => Ok(()),
@@ -226,7 +241,7 @@ fn proxy_command(
         format!("--ring={ring}"),
         format!("--holder={name}"),
         format!("--upstream={HUB}={}", upstream.display()),
-        format!("--listen=https://127.0.0.1:{}", ports.listen.number()),
+        format!("--listen={}", listen_url(ports)),
         format!("--tls-dir={}", plane.dir().join(name).join("tls").display()),
         format!("--admin=127.0.0.1:{}", ports.admin.number()),
         format!("--metrics=127.0.0.1:{}", ports.metrics.number()),
