@@ -1,6 +1,6 @@
 //! Wires the rooms together, and does nothing else.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, pin::pin, sync::Arc, time::Duration};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
@@ -11,6 +11,7 @@ use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
     signal::unix::{SignalKind, signal},
+    time::timeout,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -51,26 +52,46 @@ async fn serve(args: &Mesh) -> Result<(), Failure> {
     let pages = Pages { metrics: metrics.clone(), ready: ready.clone() };
     tokio::spawn(pages.serve(listener));
     let mesh = mesh::Mesh { client: client.clone(), namespace: args.namespace.clone(), metrics, ready };
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let election =
         args.leader_elect.then(|| Election::new(Api::<Lease>::namespaced(client, &namespace), holder()));
-    tokio::select! {
-        ended = work(mesh, election) => ended,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
-    }
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let told = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    work(mesh, election, told).await
 }
 
-/// Coordinates, with an election only while it is won.
-async fn work(mesh: mesh::Mesh, election: Option<Election>) -> Result<(), Failure> {
-    let Some(mut election) = election else { return Ok(mesh.run().await?) };
+/// Coordinates until told to end; with an election only while it is won.
+async fn work(
+    mesh: mesh::Mesh,
+    election: Option<Election>,
+    told: impl Future<Output = ()>,
+) -> Result<(), Failure> {
+    let mut told = pin!(told);
+    let Some(mut election) = election else {
+        return tokio::select! {
+            ended = mesh.run() => Ok(ended?),
+            () = &mut told => Ok(()),
+        };
+    };
+    mesh.ready.set();
     loop {
-        mesh.ready.set();
-        let mut won = election.win().await;
+        let mut won = tokio::select! {
+            won = election.win() => won,
+            () = &mut told => return Ok(()),
+        };
         tracing::info!("elected");
         tokio::select! {
             ended = mesh.run() => return Ok(ended?),
             () = election.hold(&mut won) => tracing::warn!("another control plane was elected"),
+            () = &mut told => {
+                // The coordinators have ended with their futures. If it fails, the Lease runs out by itself.
+                let _ = timeout(REQUEST, election.resign(&won)).await;
+                return Ok(());
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 pub mod acks;
 pub mod assignment;
 pub mod coordinator;
+pub mod evidence;
 pub mod identity;
 pub mod key;
 #[cfg(feature = "kube")]

@@ -16,30 +16,30 @@ use crate::history::History;
 use crate::holder::Holder;
 
 /// Where the ring is.
-pub const NAMESPACE: &str = "kube-system";
+pub(crate) const NAMESPACE: &str = "kube-system";
 /// The ring.
-pub const RING: &str = "kcm";
+pub(crate) const RING: &str = "kcm";
 /// The lock of its controller.
-pub const LOCK: &str = "kube-controller-manager";
+pub(crate) const LOCK: &str = "kube-controller-manager";
 /// For a step of the ring, on a machine that does other things too.
-pub const DEADLINE: Duration = Duration::from_mins(2);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 
 const COORDINATOR: User = User::plain("coordinator");
 const PROXY: User = User::plain("proxy");
 
 /// One API server.
-pub struct Ground {
+pub(crate) struct Ground {
     /// A client that may do everything.
-    pub admin: Client,
-    pub plane: ControlPlane,
+    pub(crate) admin: Client,
+    pub(crate) plane: ControlPlane,
     proxy: Client,
     // Dropped last.
     _dir: RunDir,
 }
 
 /// A control plane that runs.
-pub struct Coordinator {
-    pub process: Process,
+pub(crate) struct Coordinator {
+    pub(crate) process: Process,
     metrics: Port,
 }
 
@@ -47,7 +47,7 @@ pub struct Coordinator {
 
 impl Ground {
     /// Starts an API server with the kinds and rights of the repository.
-    pub async fn start(test: &str) -> Self {
+    pub(crate) async fn start(test: &str) -> Self {
         let dir = RunDir::for_test(test).unwrap();
         let options = Options { users: vec![COORDINATOR, PROXY], ..Options::default() };
         let plane = ControlPlane::start(dir.path(), options).await.unwrap();
@@ -66,7 +66,7 @@ impl Ground {
     }
 
     /// Starts a control plane with the rights in `examples/`.
-    pub async fn coordinator(&self, name: &str, flags: &[&str]) -> Coordinator {
+    pub(crate) fn coordinator(&self, name: &str, flags: &[&str]) -> Coordinator {
         let metrics = Port::reserve().unwrap();
         let kubeconfig = self.plane.kubeconfig(&COORDINATOR).unwrap();
         let mut args = vec![
@@ -84,7 +84,7 @@ impl Ground {
     }
 
     /// Creates the ring with so many shards; `spec` is laid over its spec.
-    pub async fn create_ring(&self, shards: u16, spec: Value) {
+    pub(crate) async fn create_ring(&self, shards: u16, spec: Value) {
         let mut ring = json!({
             "apiVersion": "mesh.shoal.dev/v1alpha1", "kind": "ShardedController",
             "metadata": {"name": RING, "namespace": NAMESPACE},
@@ -101,18 +101,18 @@ impl Ground {
         self.rings().create(&PostParams::default(), &ring).await.unwrap();
     }
 
-    pub async fn patch_ring(&self, change: Value) {
+    pub(crate) async fn patch_ring(&self, change: Value) {
         let params = PatchParams::default();
         self.rings().patch(RING, &params, &Patch::Merge(&change)).await.unwrap();
     }
 
     /// A shard's holder, played.
-    pub async fn holder(&self, shard: u16, pod: &str) -> Holder {
+    pub(crate) async fn holder(&self, shard: u16, pod: &str) -> Holder {
         Holder::start(self.proxy.clone(), &format!("{RING}-{shard}"), pod).await
     }
 
     /// The holders of the first so many shards.
-    pub async fn holders(&self, shards: u16) -> Vec<Holder> {
+    pub(crate) async fn holders(&self, shards: u16) -> Vec<Holder> {
         let mut holders = Vec::new();
         for shard in 0..shards {
             holders.push(self.holder(shard, &format!("pod-{shard}")).await);
@@ -121,28 +121,28 @@ impl Ground {
     }
 
     /// Follows all versions of the map from now on.
-    pub async fn history(&self) -> History {
+    pub(crate) async fn history(&self) -> History {
         History::start(self.maps()).await
     }
 
-    pub fn rings(&self) -> Api<ShardedController> {
+    pub(crate) fn rings(&self) -> Api<ShardedController> {
         Api::namespaced(self.admin.clone(), NAMESPACE)
     }
 
-    pub fn maps(&self) -> Api<ShardMap> {
+    pub(crate) fn maps(&self) -> Api<ShardMap> {
         Api::namespaced(self.admin.clone(), NAMESPACE)
     }
 
-    pub fn leases(&self) -> Api<Lease> {
+    pub(crate) fn leases(&self) -> Api<Lease> {
         Api::namespaced(self.admin.clone(), NAMESPACE)
     }
 
-    pub async fn map(&self) -> SlotMap {
+    pub(crate) async fn map(&self) -> SlotMap {
         SlotMap::try_from(&self.maps().get(RING).await.unwrap().spec).unwrap()
     }
 
     /// Waits until that is true of the map.
-    pub async fn wait_map(&self, what: &str, is_so: impl Fn(&SlotMap) -> bool) -> SlotMap {
+    pub(crate) async fn wait_map(&self, what: &str, is_so: impl Fn(&SlotMap) -> bool) -> SlotMap {
         let look = || async {
             let map = self.maps().get(RING).await.map_err(|error| error.to_string())?;
             let sound = SlotMap::try_from(&map.spec).map_err(|error| error.to_string())?;
@@ -152,7 +152,7 @@ impl Ground {
     }
 
     /// Waits until these shards own everything, in equal parts, and nothing moves.
-    pub async fn wait_balanced(&self, shards: u16) -> SlotMap {
+    pub(crate) async fn wait_balanced(&self, shards: u16) -> SlotMap {
         let fair = 256 / usize::from(shards);
         self.wait_map(&format!("{shards} shards in balance"), |map| {
             let owners = map.owners();
@@ -164,7 +164,7 @@ impl Ground {
     }
 
     /// Waits until a condition of the ring has that status, and returns its reason.
-    pub async fn wait_condition(&self, type_: &str, status: &str) -> String {
+    pub(crate) async fn wait_condition(&self, type_: &str, status: &str) -> String {
         let look = || async {
             let ring = self.rings().get(RING).await.map_err(|error| error.to_string())?;
             let conditions = ring.status.unwrap_or_default().conditions;
@@ -176,7 +176,7 @@ impl Ground {
     }
 
     /// Who holds the original lock.
-    pub async fn lock_holder(&self) -> String {
+    pub(crate) async fn lock_holder(&self) -> String {
         let lock = self.leases().get_opt(LOCK).await.unwrap();
         lock.and_then(|lock| lock.spec).and_then(|spec| spec.holder_identity).unwrap_or_default()
     }
@@ -185,19 +185,19 @@ impl Ground {
 // === impl Coordinator ===
 
 impl Coordinator {
-    /// Waits until its metrics have that line.
-    pub async fn wait_metric(&self, line: &str) {
+    /// Waits until its metrics have a line that begins so.
+    pub(crate) async fn wait_metric(&self, line: &str) {
         let url = format!("http://127.0.0.1:{}", self.metrics.number());
         let look = || async {
             let text = page(&url, "/metrics").await?;
-            if text.lines().any(|found| found == line) { Ok(()) } else { Err(text) }
+            if text.lines().any(|found| found.starts_with(line)) { Ok(()) } else { Err(text) }
         };
         wait_for(line, DEADLINE, look).await.unwrap();
     }
 }
 
 /// Whether every slot is owned, and none is on its way.
-pub fn is_settled(map: &SlotMap) -> bool {
+pub(crate) fn is_settled(map: &SlotMap) -> bool {
     (0..=255).all(|slot| {
         let entry = map.entry(shoal_sharding::Slot(slot));
         entry.state == SlotState::Owned && entry.to.is_none()
@@ -205,12 +205,12 @@ pub fn is_settled(map: &SlotMap) -> bool {
 }
 
 /// How many slots have another owner.
-pub fn moved(before: &SlotMap, after: &SlotMap) -> usize {
+pub(crate) fn moved(before: &SlotMap, after: &SlotMap) -> usize {
     let slots = (0..=255).map(shoal_sharding::Slot);
     slots.filter(|slot| before.entry(*slot).owner != after.entry(*slot).owner).count()
 }
 
-pub async fn kubectl(plane: &ControlPlane, args: &[&str]) -> String {
+pub(crate) async fn kubectl(plane: &ControlPlane, args: &[&str]) -> String {
     let output = plane.kubectl(args).await.unwrap();
     assert!(output.status.success(), "kubectl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

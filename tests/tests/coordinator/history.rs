@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 /// The versions from when it began.
-pub struct History {
+pub(crate) struct History {
     maps: watch::Receiver<Vec<ShardMapSpec>>,
     task: AbortHandle,
 }
@@ -18,7 +18,7 @@ pub struct History {
 // === impl History ===
 
 impl History {
-    pub async fn start(api: Api<ShardMap>) -> Self {
+    pub(crate) async fn start(api: Api<ShardMap>) -> Self {
         let (told, maps) = watch::channel(Vec::new());
         let (begun, ready) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(async move {
@@ -39,15 +39,11 @@ impl History {
     }
 
     /// Waits until that version was told, and returns all up to then.
-    pub async fn until(&self, version: i64) -> Vec<SlotMap> {
+    pub(crate) async fn until(&self, version: i64) -> Vec<SlotMap> {
         let mut maps = self.maps.clone();
         let is_there = |maps: &Vec<ShardMapSpec>| maps.last().is_some_and(|map| map.version >= version);
         let maps = soon("the watch to catch up", maps.wait_for(is_there)).await.unwrap();
         maps.iter().map(|map| SlotMap::try_from(map).unwrap()).collect()
-    }
-
-    pub fn len(&self) -> usize {
-        self.maps.borrow().len()
     }
 }
 
@@ -58,7 +54,7 @@ impl Drop for History {
 }
 
 /// One version after the other; an epoch has one owner, and rises by one with each grant.
-pub fn assert_chain(maps: &[SlotMap]) {
+pub(crate) fn assert_chain(maps: &[SlotMap]) {
     for pair in maps.windows(2) {
         let [before, after] = pair else { unreachable!() };
         assert_eq!(after.version(), before.version() + 1, "a version was written twice, or left out");

@@ -2,7 +2,6 @@
 //! ready or to show them.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -20,15 +19,15 @@ use crate::ground::{DEADLINE, NAMESPACE, RING};
 
 /// What a holder is and has.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// Its Lease; none since it was taken away.
-    pub held: Option<Held>,
+    pub(crate) held: Option<Held>,
     /// The slots that it would let writes pass for.
-    pub open: Slots,
+    pub(crate) open: Slots,
 }
 
 /// A played shard. Dropping it makes it silent.
-pub struct Holder {
+pub(crate) struct Holder {
     standing: watch::Receiver<Standing>,
     leave: Option<oneshot::Sender<Left>>,
     task: JoinHandle<()>,
@@ -45,7 +44,7 @@ struct Play {
 
 impl Holder {
     /// Claims the shard as soon as it may, and holds it.
-    pub async fn start(client: Client, shard: &str, pod: &str) -> Self {
+    pub(crate) async fn start(client: Client, shard: &str, pod: &str) -> Self {
         let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let maps: Api<ShardMap> = Api::namespaced(client, NAMESPACE);
         let claim = || claim(&leases, &maps, shard, pod);
@@ -57,23 +56,23 @@ impl Holder {
     }
 
     /// What it is and has now.
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         self.standing.borrow().clone()
     }
 
     /// Gives the identity up for that reason.
-    pub async fn leave(mut self, left: Left) {
+    pub(crate) async fn leave(mut self, left: Left) {
         self.leave.take().unwrap().send(left).unwrap();
         soon("the holder's end", &mut self.task).await.unwrap();
     }
 
     /// Says nothing more, as after a power cut.
-    pub fn vanish(self) {
+    pub(crate) fn vanish(self) {
         drop(self);
     }
 
     /// Waits until that is true of it.
-    pub async fn until(&self, what: &str, is_so: impl Fn(&Standing) -> bool) -> Standing {
+    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&Standing) -> bool) -> Standing {
         let mut standing = self.standing.clone();
         soon(what, standing.wait_for(|standing| is_so(standing))).await.unwrap().clone()
     }
@@ -174,9 +173,4 @@ impl Play {
         };
         self.told.send_replace(Standing { held, open });
     }
-}
-
-/// Longer than a silent holder is waited for.
-pub fn past_silence() -> Duration {
-    times::observed_lease() + times::RENEW * 2
 }

@@ -12,7 +12,7 @@ use crate::history::assert_chain;
 async fn a_ring_begins_grows_is_restarted_and_shrinks() {
     let ground = Ground::start("coordinator_life").await;
     let history = ground.history().await;
-    let coordinator = ground.coordinator("coordinator", &[]).await;
+    let coordinator = ground.coordinator("coordinator", &[]);
     ground.create_ring(3, json!({})).await;
     let mut holders = ground.holders(3).await;
     let three = ground.wait_balanced(3).await;
@@ -50,7 +50,7 @@ async fn no_slot_opens_while_another_holds_the_original_lock() {
     });
     let apply = PatchParams::apply("old-replica");
     ground.leases().patch(LOCK, &apply, &Patch::Apply(&foreign)).await.unwrap();
-    let _coordinator = ground.coordinator("coordinator", &[]).await;
+    let _coordinator = ground.coordinator("coordinator", &[]);
     ground.create_ring(2, json!({})).await;
     let holders = ground.holders(2).await;
     assert_eq!(ground.wait_condition("Degraded", "True").await, "LocksNotHeld");
@@ -68,7 +68,7 @@ async fn no_slot_opens_while_another_holds_the_original_lock() {
 #[tokio::test]
 async fn a_ring_that_is_deleted_frees_its_lock_last() {
     let ground = Ground::start("coordinator_deletion").await;
-    let _coordinator = ground.coordinator("coordinator", &[]).await;
+    let _coordinator = ground.coordinator("coordinator", &[]);
     ground.create_ring(2, json!({})).await;
     let holders = ground.holders(2).await;
     ground.wait_balanced(2).await;

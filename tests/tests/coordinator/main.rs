@@ -2,6 +2,8 @@
 //! the map by the same functions as a proxy, and has no controller behind it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code, helpers included")]
 
+mod cli;
+mod faults;
 mod ground;
 mod history;
 mod holder;
