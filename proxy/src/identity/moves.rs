@@ -4,13 +4,17 @@ use std::{collections::BTreeMap, time::Duration};
 
 use shoal_api::{HandoverMode, ShardMap, SlotState};
 use shoal_sharding::{Moment, Slot, SlotMap, Slots, shard::Asked};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::{Identity, News};
 use crate::metrics::Metrics;
 
 /// How often slots that are to go are looked at while a write of unknown outcome holds them.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
+
+/// How long the gate stays shut after slots that came back are shown: what a controller began to do by half of the change is
+/// sent by then, and refused.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// When slots that come here began to leave their last owner.
 #[derive(Debug, Default)]
@@ -108,9 +112,14 @@ impl Identity {
         }
         let (view, news, turns) = (self.view.clone(), self.news.clone(), self.turns.clone());
         let timer = self.stack.metrics.handover.with_label_values(&["show"]).start_timer();
+        let returning = slots.both(&self.view.frozen());
+        self.live.set_returning(&returning, true);
         tokio::spawn(async move {
             let _turn = turns.lock().await;
             view.show(slots).await;
+            if !returning.is_empty() {
+                sleep(QUIET).await;
+            }
             timer.observe_duration();
             let _ = news.send(News::Shown(slots)).await;
         });
@@ -133,6 +142,7 @@ impl Identity {
     /// These slots are shown: writes may begin.
     pub(super) fn open(&mut self, slots: &Slots) {
         self.live.shard().shown(slots);
+        self.live.set_returning(slots, false);
         self.live.tell();
         self.arrivals.opened(slots, &self.stack.metrics);
         self.count("gained", slots);
