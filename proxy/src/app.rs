@@ -8,7 +8,7 @@ use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
     signal::unix::{SignalKind, signal},
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::task::TaskTracker;
 use tracing_subscriber::EnvFilter;
@@ -29,6 +29,8 @@ use crate::{
 
 /// A shard's identity is claimed once for the life of a static map.
 const TERM: u64 = 1;
+/// How long the proxy tries to give its identity back when it ends.
+const LAST_WORDS: Duration = Duration::from_secs(4);
 /// How often an unreachable hub is tried before the proxy is ready.
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
 
@@ -83,7 +85,9 @@ async fn serve_live(args: &Args, ring: &RingArg, stack: impl FnOnce(Ring) -> Sta
     };
     let identity = Identity::start(parts);
     let served = serve(args, stack, attendance).await;
-    identity.end().await;
+    if timeout(LAST_WORDS, identity.end()).await.is_err() {
+        tracing::warn!("the identity could not be given back in time: its Lease runs out by itself");
+    }
     served
 }
 

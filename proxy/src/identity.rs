@@ -244,6 +244,7 @@ impl Identity {
         if there {
             if !self.drain.has_begun() {
                 self.waits_since = None;
+                self.stay();
             }
             return;
         }

@@ -1,5 +1,7 @@
 //! The Leases that this proxy holds: its identity, or the one that makes it a standby. One call to the hub at a time.
 
+use std::time::Duration;
+
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{
     Api,
@@ -22,6 +24,9 @@ use super::{Goal, Hub, Identity, News, hub::in_time, seat::is_given_away};
 /// Where a lock that is no Lease keeps its record (client-go `tools/leaderelection/resourcelock`).
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
+/// How long after a Lease could not be given back that is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// What is held, and what was last written there.
 #[derive(Debug, Default)]
 pub(super) struct Tenancy {
@@ -35,8 +40,9 @@ pub(super) struct Tenancy {
     calling: bool,
     /// Whether the identity Lease was deleted: it is made anew.
     deleted: bool,
-    /// Why the identity is to be given back.
+    /// Why the identity is to be given back, and when that was tried last.
     leaves: Option<Left>,
+    tried: Option<Moment>,
 }
 
 /// Why a call to the hub brought nothing.
@@ -71,8 +77,8 @@ pub(super) enum Called {
     StandsBy { shard: String, outcome: Result<Held, Failed> },
     /// A Lease was renewed.
     Renewed { sent: Moment, acks: Acks, outcome: Result<Held, Failed> },
-    /// Leases were given back.
-    Released,
+    /// Leases were given back, or could not be.
+    Released(bool),
 }
 
 // === impl Tenancy ===
@@ -126,10 +132,12 @@ impl Identity {
             // The next holder cannot tell what this one let go of.
             let (is_letting_go, acks) = {
                 let mut shard = self.live.shard();
+                // A renewal that was under way may have come in between.
+                shard.lapse();
                 (shard.is_busy(now) || shard.is_letting_go(), shard.acks())
             };
             if !is_letting_go && (acks == self.tenancy.written || self.tenancy.identity.is_none()) {
-                self.release(left);
+                self.release(left, now);
             } else {
                 self.renew_identity(now);
             }
@@ -229,18 +237,30 @@ impl Identity {
         });
     }
 
-    fn release(&mut self, left: Left) {
-        let (hub, held) = (self.hub.clone(), self.tenancy.identity.take());
-        let standby = self.tenancy.standby.take();
-        self.tenancy.leaves = None;
+    /// Until that has worked the Lease is held still, so it is tried again, unless the controller comes back first.
+    fn release(&mut self, left: Left, now: Moment) {
+        if self.tenancy.tried.is_some_and(|tried| now < tried + AGAIN) {
+            return;
+        }
+        self.tenancy.tried = Some(now);
+        let (hub, identity) = (self.hub.clone(), self.tenancy.identity.clone());
+        let standby = self.tenancy.standby.clone();
         tracing::info!(%left, "giving the identity back");
         self.begin(async move {
             let api = hub.leases();
-            for held in held.iter().chain(&standby) {
-                give_back(&api, held, left).await;
+            let mut given = true;
+            for held in identity.iter().chain(&standby) {
+                given &= give_back(&api, held, left).await;
             }
-            Called::Released
+            Called::Released(given)
         });
+    }
+
+    /// The controller is back before its identity was given away.
+    pub(super) fn stay(&mut self) {
+        if !self.tenancy.calling && self.tenancy.leaves == Some(Left::ControllerExit) {
+            (self.tenancy.leaves, self.tenancy.tried) = (None, None);
+        }
     }
 
     pub(super) fn take_call(&mut self, called: Called) {
@@ -260,7 +280,11 @@ impl Identity {
             }
             Called::StandsBy { shard, outcome: Err(_) } => self.leases.lost(&names::standby_lease(&shard)),
             Called::Renewed { sent, acks, outcome } => self.renewed(sent, acks, outcome),
-            Called::Released => self.leave_the_rest(),
+            Called::Released(true) => {
+                self.tenancy.forget();
+                self.leave_the_rest();
+            }
+            Called::Released(false) => {}
         }
     }
 
@@ -293,8 +317,10 @@ impl Identity {
             Ok(held) if identity => {
                 self.tenancy.identity = Some(held);
                 (self.tenancy.written, self.tenancy.deleted) = (acks, false);
-                self.live.shard().renewed(sent);
-                self.live.tell();
+                if self.tenancy.leaves.is_none() {
+                    self.live.shard().renewed(sent);
+                    self.live.tell();
+                }
             }
             Ok(held) => self.tenancy.standby = Some(held),
             Err(Failed::Deleted) if identity => {
@@ -344,7 +370,8 @@ async fn recreated(hub: &Hub, held: &Held) -> Result<Held, Failed> {
     }
 }
 
-async fn give_back(leases: &Api<Lease>, held: &Held, left: Left) {
+/// Gives a Lease back; whether it is held no longer.
+async fn give_back(leases: &Api<Lease>, held: &Held, left: Left) -> bool {
     let given = async {
         match lease::release(leases, held, left).await {
             Err(Fault::Conflict(_)) => {
@@ -358,11 +385,15 @@ async fn give_back(leases: &Api<Lease>, held: &Held, left: Left) {
         }
     };
     match in_time(given).await {
-        Some(Ok(())) => {}
+        Some(Ok(()) | Err(Fault::NotFound(_))) => true,
         Some(Err(error)) => {
-            tracing::warn!(%error, "the Lease could not be given back; it runs out by itself");
+            tracing::warn!(%error, "the Lease could not be given back");
+            false
         }
-        None => tracing::warn!("the Lease could not be given back in time; it runs out by itself"),
+        None => {
+            tracing::warn!("the Lease could not be given back in time");
+            false
+        }
     }
 }
 
