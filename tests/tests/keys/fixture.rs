@@ -118,7 +118,8 @@ impl Fixture {
         let ring = shoal_judge::Ring::parse(&text("ring.yaml")).unwrap();
         let owners = evidence::owners(&self.config).unwrap();
         let writers = vec![User::ADMIN.name.to_owned()];
-        let mut judge = Judge::new(Case { ring, owners, writers, asked: None });
+        let mut judge =
+            Judge::new(Case { ring, owners, writers, asked: None, orphan_budget: None, adopted: false });
         for cluster in &self.clusters {
             judge.read(cluster.name, evidence::snapshot(&cluster.plane.audit_log()).unwrap().as_slice());
         }
