@@ -12,6 +12,6 @@ fail() {
 tests/control-plane/build.sh || fail "the real programs do not build; the lines above say why"
 [ -x "$target/debug/shoal-demo" ] || echo "demo: building Shoal (the first time takes about four minutes on two cores)"
 # All of the workspace, so that its dependencies are built once for the demo and the tests.
-cargo build --workspace --bin shoal-proxy --bin shoal-controller --bin shoal-supervise --bin shoal-demo ||
+cargo build --workspace --bin shoal-proxy --bin shoal-controller --bin shoal --bin shoal-supervise --bin shoal-demo ||
     fail "Shoal does not build; the lines above are cargo's"
 exec "$target/debug/shoal-demo" "$@"
