@@ -30,11 +30,12 @@ pub use self::{
     open::{Opened, Opening, client},
 };
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use shoal_api::HandoverMode;
 use shoal_sharding::Slots;
+use tokio::time::{Instant, sleep};
 
 use self::{past::Past, splice::Burst, watching::Watching};
 use crate::metrics::Metrics;
@@ -61,6 +62,27 @@ pub(crate) struct Seat {
     view: Arc<View>,
     number: u64,
     watching: Arc<Watching>,
+}
+
+/// Watches that could not be told of a change.
+pub struct Ended {
+    watches: Vec<Arc<Watching>>,
+    /// The number of the first watch that opened later.
+    next: u64,
+}
+
+/// How long clients get to ask for everything again; client-go waits about a second before it does.
+const CATCH_UP: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+// === impl Ended ===
+
+impl Ended {
+    /// Whether every watch was told.
+    pub fn is_empty(&self) -> bool {
+        self.watches.is_empty()
+    }
 }
 
 // === impl View ===
@@ -105,11 +127,34 @@ impl View {
 
     /// Shows these slots; returns when each open watch has handed them over, or will end. What does not read does not hold
     /// this up.
-    pub async fn show(&self, slots: Slots) {
+    pub async fn show(&self, slots: Slots) -> Ended {
         let slots = slots.minus(&self.sight.lock().own);
-        if !slots.is_empty() {
-            change::burst(self, slots, Burst::Show).await;
+        let watches =
+            if slots.is_empty() { Vec::new() } else { change::burst(self, slots, Burst::Show).await };
+        Ended { watches, next: self.sight.lock().next }
+    }
+
+    /// Waits until the clients of watches that ended watch again, and have all that there is: until then they may see owners
+    /// whose children they have not seen. Whoever does not come back is not waited for long.
+    pub async fn caught_up(&self, ended: &Ended) {
+        let deadline = Instant::now() + CATCH_UP;
+        while !ended.watches.iter().all(|watching| self.is_back(watching, ended.next)) {
+            if Instant::now() >= deadline {
+                tracing::warn!("some clients do not watch again after a change of the view");
+                return;
+            }
+            sleep(LOOK).await;
         }
+    }
+
+    fn is_back(&self, ended: &Watching, next: u64) -> bool {
+        let sight = self.sight.lock();
+        let mut later = sight.watches.iter().filter(|(number, _)| **number >= next);
+        later.any(|(_, watching)| {
+            watching.cluster == ended.cluster
+                && watching.client == ended.client
+                && watching.splice().has_begun()
+        })
     }
 
     /// Takes these slots out of the view: nothing is told of them any more (Freeze, and Restart, whose controller finds a new

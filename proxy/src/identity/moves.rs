@@ -112,12 +112,19 @@ impl Identity {
         }
         let (view, news, turns) = (self.view.clone(), self.news.clone(), self.turns.clone());
         let timer = self.stack.metrics.handover.with_label_values(&["show"]).start_timer();
-        let returning = slots.both(&self.view.frozen());
-        self.live.set_returning(&returning, true);
+        let (returning, live) = (slots.both(&self.view.frozen()), self.live.clone());
+        live.set_returning(&returning, true);
         tokio::spawn(async move {
-            let _turn = turns.lock().await;
-            view.show(slots).await;
-            if !returning.is_empty() {
+            let turn = turns.lock().await;
+            let ended = view.show(slots).await;
+            drop(turn);
+            if !ended.is_empty() {
+                // Some of its caches have the change and some do not.
+                live.set_returning(&slots, true);
+                live.tell();
+                view.caught_up(&ended).await;
+            }
+            if !(returning.is_empty() && ended.is_empty()) {
                 sleep(QUIET).await;
             }
             timer.observe_duration();

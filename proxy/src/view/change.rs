@@ -15,7 +15,7 @@ const PREPARE: Duration = Duration::from_secs(10);
 /// How long it waits for the initial events of a watch to end.
 const BEGIN: Duration = Duration::from_secs(2);
 /// How long it waits for a client that does not read.
-const FLUSH: Duration = Duration::from_millis(500);
+const FLUSH: Duration = Duration::from_secs(2);
 /// How long clients get to take in children before they see their owners.
 const SETTLE: Duration = Duration::from_millis(30);
 
@@ -26,8 +26,8 @@ pub(super) async fn prepare(watches: &[Arc<Watching>], slots: Slots) {
 }
 
 /// Tells every watch that these slots come, or go. Lists and new watches follow before the last event is told, so a watch
-/// that opens meanwhile is told as if it had been there; one that cannot be told ends.
-pub(super) async fn burst(view: &View, slots: Slots, burst: Burst) {
+/// that opens meanwhile is told as if it had been there; one that cannot be told ends. Returns those that ended.
+pub(super) async fn burst(view: &View, slots: Slots, burst: Burst) -> Vec<Arc<Watching>> {
     let watches = view.watches();
     if timeout(PREPARE, prepare(&watches, slots)).await.is_err() {
         tracing::warn!(
@@ -41,14 +41,20 @@ pub(super) async fn burst(view: &View, slots: Slots, burst: Burst) {
         watches.into_iter().filter(|watching| watching.is_ready(&slots)).collect();
     tell(&mut told, &slots, burst).await;
     let all = view.turn_over(&slots, burst);
+    let mut ended = Vec::new();
     for watching in &all {
         if told.iter().any(|one| Arc::ptr_eq(one, watching)) && watching.is_ready(&slots) {
             watching.finish(&slots, burst);
         } else {
             watching.expire();
+            ended.push(watching.clone());
         }
     }
+    let finished = told.clone();
     flush(&mut told).await;
+    let is_told = |watching: &Arc<Watching>| told.iter().any(|one| Arc::ptr_eq(one, watching));
+    ended.extend(finished.into_iter().filter(|watching| !is_told(watching)));
+    ended
 }
 
 /// Level by level; owners wait until the clients had time to take their children in.

@@ -239,6 +239,29 @@ async fn a_client_that_does_not_read_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_waits_for_clients_that_begin_anew() {
+    let view = view();
+    let (mut body, _sends) = open(&view, AT_10, &(event("ADDED", MOVES, "a", 4) + &end(20)));
+    let ended = view.show(moving()).await;
+    assert!(!ended.is_empty());
+    assert_eq!(read(&mut body).await, ["ERROR 410", "END"]);
+    drop(body);
+    let begun = tokio::time::Instant::now();
+    let comes_back = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        list(&view, "30");
+        open(&view, "watch=1&allowWatchBookmarks=true&resourceVersion=30", &end(40))
+    };
+    let ((), _watch) = tokio::join!(view.caught_up(&ended), comes_back);
+    assert_eq!(begun.elapsed().as_secs(), 1);
+    let (again, begun) = (view.show(Slots::NONE).await, tokio::time::Instant::now());
+    view.caught_up(&again).await;
+    assert_eq!(begun.elapsed(), Duration::ZERO, "all were told");
+    view.caught_up(&Ended { next: u64::MAX, ..ended }).await;
+    assert_eq!(begun.elapsed(), CATCH_UP, "who does not come back is not waited for");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slot_that_is_frozen_and_comes_back_is_told_by_the_difference() {
     let view = view();
     view.show(moving()).await;
