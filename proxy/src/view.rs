@@ -134,6 +134,11 @@ impl View {
         Ended { watches, next: self.sight.lock().next }
     }
 
+    /// Whether any client watches.
+    pub fn is_watched(&self) -> bool {
+        !self.sight.lock().watches.is_empty()
+    }
+
     /// Waits until the clients of watches that ended watch again, and have all that there is: until then they may see owners
     /// whose children they have not seen. Whoever does not come back is not waited for long.
     pub async fn caught_up(&self, ended: &Ended) {

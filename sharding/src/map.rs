@@ -182,11 +182,6 @@ impl Slots {
         self.iter().chain(other.iter()).collect()
     }
 
-    /// The slots that are in both sets.
-    #[must_use]
-    pub fn both(&self, other: &Self) -> Self {
-        self.iter().filter(|slot| other.contains(*slot)).collect()
-    }
 
     /// The slots that are in this set and not in the other.
     #[must_use]

@@ -12,8 +12,8 @@ use crate::metrics::Metrics;
 /// How often slots that are to go are looked at while a write of unknown outcome holds them.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// How long the gate stays shut after slots that came back are shown: what a controller began to do by half of the change is
-/// sent by then, and refused.
+/// How long the gate stays shut after slots are shown: what a controller began to do by half of the change, or by the old state
+/// of a slot that came back, is sent by then, and refused, so that it decides anew.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// When slots that come here began to leave their last owner.
@@ -112,19 +112,12 @@ impl Identity {
         }
         let (view, news, turns) = (self.view.clone(), self.news.clone(), self.turns.clone());
         let timer = self.stack.metrics.handover.with_label_values(&["show"]).start_timer();
-        let (returning, live) = (slots.both(&self.view.frozen()), self.live.clone());
-        live.set_returning(&returning, true);
         tokio::spawn(async move {
             let turn = turns.lock().await;
             let ended = view.show(slots).await;
             drop(turn);
-            if !ended.is_empty() {
-                // Some of its caches have the change and some do not.
-                live.set_returning(&slots, true);
-                live.tell();
-                view.caught_up(&ended).await;
-            }
-            if !(returning.is_empty() && ended.is_empty()) {
+            view.caught_up(&ended).await;
+            if view.is_watched() {
                 sleep(QUIET).await;
             }
             timer.observe_duration();
@@ -149,7 +142,6 @@ impl Identity {
     /// These slots are shown: writes may begin.
     pub(super) fn open(&mut self, slots: &Slots) {
         self.live.shard().shown(slots);
-        self.live.set_returning(slots, false);
         self.live.tell();
         self.arrivals.opened(slots, &self.stack.metrics);
         self.count("gained", slots);

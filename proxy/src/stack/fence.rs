@@ -86,7 +86,7 @@ impl Stack {
             };
             onward.bound(times::WRITE)?;
         }
-        let entered = live.enter(claim.slot).await.map_err(|shut| fenced.refuse(shut))?;
+        let entered = live.enter(claim.slot).map_err(|shut| fenced.refuse(shut))?;
         let Ticket { slot, epoch } = entered.ticket();
         // The ring as it is now: the proxy may have become another shard since the request came.
         onward.sign(&self.ring.load().agent, Some(Claim { slot, epoch }));

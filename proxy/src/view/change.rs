@@ -16,8 +16,11 @@ const PREPARE: Duration = Duration::from_secs(10);
 const BEGIN: Duration = Duration::from_secs(2);
 /// How long it waits for a client that does not read.
 const FLUSH: Duration = Duration::from_secs(2);
-/// How long clients get to take in children before they see their owners.
+/// How long clients get to take in children before they see their owners, and how much longer for each of them.
 const SETTLE: Duration = Duration::from_millis(30);
+const SETTLE_EACH: Duration = Duration::from_micros(100);
+/// No more than that for all of them.
+const SETTLE_MOST: Duration = Duration::from_secs(1);
 
 /// Gets the objects of these slots ready for these watches.
 pub(super) async fn prepare(watches: &[Arc<Watching>], slots: Slots) {
@@ -68,7 +71,8 @@ async fn tell(watches: &mut Vec<Arc<Watching>>, slots: &Slots, burst: Burst) {
         }
         flush(watches).await;
         if number < count {
-            sleep(SETTLE).await;
+            let each = SETTLE_EACH * u32::try_from(uids.len()).unwrap_or(u32::MAX);
+            sleep(SETTLE + each.min(SETTLE_MOST)).await;
         }
     }
 }

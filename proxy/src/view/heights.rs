@@ -12,11 +12,22 @@ pub(super) struct Node {
     pub(super) uid: String,
     /// Its controller, by its owner references.
     pub(super) owner: Option<String>,
+    /// Whether others may be in it though nothing says that it owns them: it has no namespace, as a Namespace has none.
+    pub(super) holds: bool,
 }
 
 /// The uids of all nodes, those first that own none of the others; each level only owns what is in the levels before it. What
-/// owns itself, over however many others, comes last.
+/// owns itself, over however many others, comes behind those, and what others may be in comes last.
 pub(super) fn levels(nodes: &[Node]) -> Vec<HashSet<String>> {
+    let (holders, nodes): (Vec<_>, Vec<_>) = nodes.iter().cloned().partition(|node| node.holds);
+    let mut levels = owned_first(&nodes);
+    if !holders.is_empty() {
+        levels.push(holders.into_iter().map(|node| node.uid).collect());
+    }
+    levels
+}
+
+fn owned_first(nodes: &[Node]) -> Vec<HashSet<String>> {
     let mut owned: HashMap<&str, usize> = nodes.iter().map(|node| (node.uid.as_str(), 0)).collect();
     let owners: HashMap<&str, &str> =
         nodes.iter().filter_map(|node| Some((node.uid.as_str(), node.owner.as_deref()?))).collect();
@@ -51,7 +62,7 @@ mod tests {
     use super::*;
 
     fn node(uid: usize, owner: Option<usize>) -> Node {
-        Node { uid: uid.to_string(), owner: owner.map(|owner| owner.to_string()) }
+        Node { uid: uid.to_string(), owner: owner.map(|owner| owner.to_string()), holds: false }
     }
 
     #[test]
@@ -67,7 +78,7 @@ mod tests {
             let levels = levels(&nodes);
             let height = |uid: &str| levels.iter().position(|level| level.contains(uid)).unwrap();
             assert_eq!(levels.iter().map(HashSet::len).sum::<usize>(), size);
-            for Node { uid, owner } in &nodes {
+            for Node { uid, owner, .. } in &nodes {
                 assert!(owner.as_ref().is_none_or(|owner| height(uid) < height(owner)), "{nodes:?}");
             }
         }
@@ -79,5 +90,14 @@ mod tests {
         let sizes: Vec<usize> = levels(&nodes).iter().map(HashSet::len).collect();
         assert_eq!(sizes, [1, 3]);
         assert!(levels(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_namespace_comes_behind_all_that_is_in_it() {
+        let namespace = Node { holds: true, ..node(3, None) };
+        let levels = levels(&[namespace, node(0, None), node(1, Some(0))]);
+        let sizes: Vec<usize> = levels.iter().map(HashSet::len).collect();
+        assert_eq!(sizes, [1, 1, 1]);
+        assert!(levels[2].contains("3"));
     }
 }

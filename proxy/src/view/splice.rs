@@ -271,8 +271,12 @@ impl Splice {
         self.emitted.retain(|_, slot| !slots.contains(*slot));
         let gone = self.gone(slots);
         let there =
-            self.store.values().filter(|latest| slots.contains(latest.slot) && latest.bytes.is_some());
-        let nodes = there.map(|latest| Node { uid: latest.uid.clone(), owner: latest.owner.clone() });
+            self.store.iter().filter(|(_, latest)| slots.contains(latest.slot) && latest.bytes.is_some());
+        let nodes = there.map(|(key, latest)| Node {
+            uid: latest.uid.clone(),
+            owner: latest.owner.clone(),
+            holds: key.namespace.is_empty(),
+        });
         (gone, nodes.collect())
     }
 
