@@ -21,7 +21,7 @@ pub enum Shut {
     NoLease,
     /// Another shard owns the slot, or nobody does.
     Foreign,
-    /// The slot is on its way to this shard: worth a short wait.
+    /// The slot is on its way to this shard, and not shown whole yet.
     Arriving,
     /// The slot is on its way to another shard.
     Leaving,
