@@ -244,7 +244,6 @@ impl Identity {
         if there {
             if !self.drain.has_begun() {
                 self.waits_since = None;
-                self.stay();
             }
             return;
         }
@@ -317,9 +316,9 @@ impl Identity {
             (None, None) => (Role::Nobody, "", 0),
         };
         let term = u64::try_from(term).unwrap_or_default();
-        let ring = Ring::live(&self.controller, role, (shard, term), self.map.clone(), self.lapses);
-        let now = self.stack.ring.load();
-        if now.differs(&ring) {
+        let (controller, seat, map) = (&self.controller, (shard, term), self.map.as_ref());
+        if !self.stack.ring.load().is_for(controller, role, seat, map, self.lapses) {
+            let ring = Ring::live(controller, role, seat, map.cloned(), self.lapses);
             self.stack.ring.store(Arc::new(ring));
         }
     }

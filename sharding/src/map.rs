@@ -182,7 +182,6 @@ impl Slots {
         self.iter().chain(other.iter()).collect()
     }
 
-
     /// The slots that are in this set and not in the other.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {

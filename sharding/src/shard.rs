@@ -191,6 +191,11 @@ impl Shard {
         self.slots.iter().filter(|(_, phase)| wanted(**phase)).map(|(slot, _)| *slot).collect()
     }
 
+    /// Whether the end of a write may be what somebody waits for: a slot is to go, or the whole shard.
+    pub fn awaits_rest(&self) -> bool {
+        self.deadline.is_none() || self.is_leaving()
+    }
+
     /// Whether a slot is to go and is not released yet.
     pub fn is_letting_go(&self) -> bool {
         self.slots.values().any(|phase| matches!(phase, Phase::Leaving(_) | Phase::Idle(_)))

@@ -112,6 +112,13 @@ impl Tenancy {
         }
     }
 
+    /// The controller is back before the identity was given away, also if that was being tried when it came.
+    fn stay(&mut self) {
+        if self.leaves == Some(Left::ControllerExit) {
+            (self.leaves, self.tried) = (None, None);
+        }
+    }
+
     fn forget(&mut self) {
         *self = Self { calling: self.calling, ..Self::default() };
     }
@@ -127,6 +134,9 @@ impl Identity {
         }
         if self.is_surplus() {
             self.tenancy.leave(Left::Graceful);
+        }
+        if self.attended && !self.drain.has_begun() && !self.ends {
+            self.tenancy.stay();
         }
         if let Some(left) = self.tenancy.leaves {
             // The next holder cannot tell what this one let go of.
@@ -256,13 +266,6 @@ impl Identity {
         });
     }
 
-    /// The controller is back before its identity was given away.
-    pub(super) fn stay(&mut self) {
-        if !self.tenancy.calling && self.tenancy.leaves == Some(Left::ControllerExit) {
-            (self.tenancy.leaves, self.tenancy.tried) = (None, None);
-        }
-    }
-
     pub(super) fn take_call(&mut self, called: Called) {
         self.tenancy.calling = false;
         match called {
@@ -319,7 +322,6 @@ impl Identity {
                 (self.tenancy.written, self.tenancy.deleted) = (acks, false);
                 if self.tenancy.leaves.is_none() {
                     self.live.shard().renewed(sent);
-                    self.live.tell();
                 }
             }
             Ok(held) => self.tenancy.standby = Some(held),
@@ -419,6 +421,28 @@ async fn free_locks(hub: &Hub, locks: &[Lock], shard: &str) {
                 tracing::warn!(name, %error, "the last holder's lock could not be freed; it runs out by itself");
             }
             Ok(()) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_came_back_keeps_its_shard_unless_it_was_told_to_go() {
+        let held = Held {
+            seat: Seat::Identity,
+            shard: "kcm-0".to_owned(),
+            holder: "a_1".to_owned(),
+            term: 1,
+            version: "7".to_owned(),
+        };
+        for (left, stays) in [(Left::ControllerExit, true), (Left::Graceful, false)] {
+            let mut tenancy = Tenancy { identity: Some(held.clone()), calling: true, ..Tenancy::default() };
+            tenancy.leave(left);
+            tenancy.stay();
+            assert_eq!(tenancy.leaves.is_none(), stays, "{left}");
         }
     }
 }

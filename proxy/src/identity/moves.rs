@@ -142,7 +142,6 @@ impl Identity {
     /// These slots are shown: writes may begin.
     pub(super) fn open(&mut self, slots: &Slots) {
         self.live.shard().shown(slots);
-        self.live.tell();
         self.arrivals.opened(slots, &self.stack.metrics);
         self.count("gained", slots);
     }

@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::Instant};
 pub struct Live {
     shard: Mutex<Shard>,
     begun: Instant,
-    /// Changes with each step that may let a write in, or a slot go.
+    /// Changes with each step that the identity waits for: a write has ended where that is awaited, a controller told who it is.
     steps: watch::Sender<()>,
 }
 
@@ -49,7 +49,7 @@ impl Live {
         self.begun + moment.since(Moment::default())
     }
 
-    /// Tells whoever waits that the state has changed.
+    /// Tells the identity to look again.
     pub fn tell(&self) {
         self.steps.send_replace(());
     }
@@ -101,7 +101,13 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.live.shard().leave(self.ticket, self.outcome, self.live.now());
-        self.live.tell();
+        let awaited = {
+            let mut shard = self.live.shard();
+            shard.leave(self.ticket, self.outcome, self.live.now());
+            shard.awaits_rest()
+        };
+        if awaited {
+            self.live.tell();
+        }
     }
 }

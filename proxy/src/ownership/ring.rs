@@ -1,6 +1,6 @@
 //! A ring as one shard sees it: compiled once, read by every request.
 
-use shoal_api::{FenceMode, ShardedController, manifest};
+use shoal_api::{FenceMode, ShardedController, manifest, names};
 use shoal_sharding::{MapError, Rules, SlotMap, Slots};
 
 use crate::election::Locks;
@@ -156,14 +156,22 @@ impl Ring {
         }
     }
 
-    /// Whether requests are served otherwise by the other.
-    pub fn differs(&self, other: &Self) -> bool {
-        let of = |ring: &Self| (ring.role, ring.term, ring.map.version(), ring.lapses, ring.generation);
-        of(self) != of(other) || self.shard != other.shard
+    /// Whether this is the ring for that part in it, by that map and that edition of the `ShardedController`.
+    pub fn is_for(
+        &self,
+        controller: &ShardedController,
+        role: Role,
+        (shard, term): (&str, u64),
+        map: Option<&SlotMap>,
+        lapses: bool,
+    ) -> bool {
+        (self.role, self.term, self.lapses) == (role, term, lapses)
+            && self.shard == shard
+            && self.map.version() == map.map_or(0, SlotMap::version)
+            && self.generation == controller.metadata.generation.unwrap_or_default()
     }
 }
 
 fn is_shard(ring: &str, shards: u16, shard: &str) -> bool {
-    let number = shard.strip_prefix(ring).and_then(|rest| rest.strip_prefix('-'));
-    (0..shards).any(|index| number == Some(index.to_string().as_str()))
+    names::shard_number(ring, shard).is_some_and(|number| number < shards)
 }

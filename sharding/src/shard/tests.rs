@@ -156,3 +156,15 @@ fn another_identity_owns_nothing_of_the_last_one() {
     a.leave(ticket, Outcome::Known, NOW);
     assert_eq!(a.idle(NOW), one());
 }
+
+#[test]
+fn the_end_of_a_write_is_awaited_only_where_something_is_to_rest() {
+    let mut a = owner("a");
+    assert!(!a.awaits_rest());
+    a.follow(&map(2, Some("a"), 1, SlotState::Draining, Some("b"))).unwrap();
+    assert!(a.awaits_rest());
+    a.idle(NOW);
+    assert!(!a.awaits_rest());
+    a.lapse();
+    assert!(a.awaits_rest(), "the whole shard is given back");
+}
